@@ -368,7 +368,7 @@ def test_challenges_are_random_and_safe_in_a_url(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(("code", "body"), [
-    *((200, body) for body in ("{}\n", " {}", "{}{}", "<p>{}</p>", "")),
+    *((200, body) for body in ("{}\n", " {}", "{}{}", "<p>{}</p>", "")), (204, ""),
     *((code, "{}") for code in (404, 500, 302)),
 ])  # fmt: skip
 def test_only_the_whole_challenge_with_2xx_confirms(bench: Bench, code: int, body: str) -> None:

@@ -172,12 +172,8 @@ def test_the_example_prints_changes_and_confirms_its_own(lab: Lab, data: Path, t
             forged = Request(callback, b"{}", {"X-Hub-Signature": "sha256=" + "0" * 64})
             with closing(sqlite3.connect(state / STORE_FILE_NAME)) as store:
                 ((own,),) = store.execute("SELECT callback FROM hub_row WHERE mode = 'active'")
-            asked = {
-                "hub.mode": "subscribe",
-                "hub.topic": topic,
-                "hub.challenge": "c",
-                "hub.lease_seconds": "9",
-            }
+            asked = {"hub.mode": "subscribe", "hub.topic": topic, "hub.challenge": "c"}
+            asked["hub.lease_seconds"] = "9"
             assert answered(forged, trusting) == 403
             assert answered(f"{own}?{urlencode(asked)}", trusting) == 404
             assert own.startswith(f"{callback}/") and len(own) > len(callback) + 40

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from export_lab import Shop, item, moment, takeout_id
-from model_server import LABELS, ModelServer, Object, Response, completion, read_well, texts_of
+from model_server import LABELS, ModelServer, Object, Response, completion, fault, read_well, texts_of
 from small_files import a_file, review
 
 import reviewsd
@@ -198,6 +198,14 @@ def test_a_useless_model_is_soon_left(
     practice.server.behaviour = lambda request: answer
     assert practice.run() == EXIT_FAILURE and practice.errors.getvalue() == f"{reason}\n"
     assert len(practice.sizes()) < 15 and practice.file("editorial.json") == {"aspects": aspects}
+
+
+def test_annotations_from_before_an_error_are_kept_and_counted(practice: Practice) -> None:
+    practice.server.next = [read_well, fault(404)]
+    assert practice.run() == EXIT_FAILURE
+    assert list(practice.annotations()) == [f"r{n}" for n in range(29, 17, -1)]
+    assert practice.file("insights.json")["aspects"][0]["mention_count"] == 6
+    assert len(practice.read()) == 18
 
 
 STOPS = [(signal.SIGKILL, -9), (signal.SIGINT, EXIT_STOPPED), (signal.SIGTERM, EXIT_STOPPED)]

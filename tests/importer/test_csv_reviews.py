@@ -50,6 +50,13 @@ def test_the_export_of_a_known_tool_needs_no_map(
     assert FORMATS["header_sets"][tool]["evidence"]
 
 
+def test_a_review_that_its_tool_hides_later_is_no_longer_served(shop: Shop) -> None:
+    shown = (TABLES / "Loox.csv").read_text()
+    for text, is_served in ((shown, True), (shown.replace("Active", "Hidden"), False)):
+        shop.take(shop.file("a.csv", text), "--name", "B")
+        assert shop.reviews["loox-7"]["verified"] is is_served
+
+
 def test_the_template_is_imported_as_it_is(shop: Shop) -> None:
     with pytest.raises(SystemExit):
         command.main(["--template"])
