@@ -26,10 +26,9 @@ def assert_reviewed(request: pytest.FixtureRequest) -> Callable[[Path, str], Non
         if request.config.getoption("--write-snapshots"):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(made, encoding="utf-8")
-        stored = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        lines = difflib.unified_diff(stored, made.splitlines(), "reviewed", "made", lineterm="")
-        difference = "\n".join(lines)
-        assert not difference, f"{difference}\nWith --write-snapshots this becomes the file to review."
+        stored = path.read_text(encoding="utf-8") if path.exists() else ""
+        lines = difflib.unified_diff(stored.splitlines(), made.splitlines(), "reviewed", "made", lineterm="")
+        assert made == stored, "\n".join([*lines, "With --write-snapshots this becomes the file to review."])
 
     return check
 

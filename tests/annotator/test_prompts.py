@@ -13,6 +13,7 @@ from small_files import CONTRACT
 
 from reviewslib.annotator import prompts
 from reviewslib.annotator.prompts import Prompt
+from reviewslib.dataset.counting import readable
 
 HANA = {"id": "hana", "label": "Hana I.", "aliases": ["Ms Ishikawa"]}
 PRICE = {"id": "price", "label": "Price"}
@@ -42,8 +43,7 @@ def test_a_request_is_the_one_that_was_reviewed(
     assert_reviewed: Callable[[Path, str], None], name: str
 ) -> None:
     request = prompt_of(name).request(reviews("Fine", "石"), "m")
-    text = json.dumps(request, ensure_ascii=False, indent=1) + "\n"
-    assert_reviewed(Path(__file__).parent / "requests" / f"{name}.json", text)
+    assert_reviewed(Path(__file__).parent / "requests" / f"{name}.json", readable(request).decode())
 
 
 @of_each_prompt

@@ -12,6 +12,7 @@ import pytest
 from export_lab import HEADER, ROW, Shop, table
 
 from reviewslib.dataset.contract import BadData, shipped_contract
+from reviewslib.dataset.counting import readable
 from reviewslib.importer import command
 from reviewslib.importer.cells import FORMATS
 from reviewslib.importer.csv_reviews import NO_COLUMN, TO_ANSWER, read_csv
@@ -43,8 +44,7 @@ def test_the_export_of_a_known_tool_needs_no_map(
     source = ["--source", "web"] if tool in NO_SOURCE else []
     told = shop.told(TABLES / f"{tool}.csv", "--name", "B", *source)
     reviews = shop.document["reviews"]
-    text = json.dumps(reviews, ensure_ascii=False, indent=1) + "\n"
-    assert_reviewed(TABLES / f"{tool}.json", text)
+    assert_reviewed(TABLES / f"{tool}.json", readable(reviews).decode())
     hidden = sum(not review.get("verified", True) for review in reviews)
     assert (f"not verified or not published, so not served: {hidden}\n" in told) is bool(hidden)
     assert FORMATS["header_sets"][tool]["evidence"]
