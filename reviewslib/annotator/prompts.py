@@ -1,25 +1,27 @@
 """Prompts for a language model, and the parsing of its answers.
 
 A prompt carries the schema of its answer, and the answer is validated against that schema. Review texts go
-into prompts as JSON data. The instructions are data of the package (`prompts.json`). This module is pure.
+into prompts as JSON data. Instructions, schemas and limits are data of the package (`prompts.json`). This
+module is pure.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from importlib import resources
 from typing import NamedTuple
 
 from jsonschema import Draft202012Validator
 
 from reviewslib.dataset.contract import Schema
-from reviewslib.dataset.insights import PROPOSED, SENTIMENTS, entry_keys, text_digest, vocabulary_of
+from reviewslib.dataset.insights import PROPOSED, entry_keys, text_digest, vocabulary_of
 from reviewslib.dataset.strict_json import Json, NotJson, Object, decode, encode
 from reviewslib.dataset.text import folded_words
 
 Reviews = Sequence[Object]
-INSTRUCTIONS = decode((resources.files(__package__) / "prompts.json").read_bytes())  # lines by prompt
+PROMPTS = decode((resources.files(__package__) / "prompts.json").read_bytes())
 
 # ---- Requests and answers ----
 
@@ -34,17 +36,16 @@ class BadAnswer(ValueError):
 class Prompt(NamedTuple):
     """A task for the model over a batch of reviews, which are numbered from 1."""
 
-    name: str  # as in INSTRUCTIONS
-    schema: Schema  # of the answer
+    name: str  # as in PROMPTS
     parse: Callable[[Reviews, Json], Json]  # converts a valid answer; raises BadAnswer
-    tokens: int  # the limit of an answer, before `tokens_per_review` is added
-    tokens_per_review: int = 0
+    schema: Schema  # of the answer
     vocabulary: Sequence[str] = ()  # lines that follow the instructions
     entries: Sequence[str] = ()  # the `entry_keys` of the vocabulary
 
     def request(self, reviews: Reviews, model: str, limit_key: str = "max_tokens") -> dict[str, Json]:
         """The body of the request; it contains only the text of each review."""
-        lines = [*INSTRUCTIONS["every prompt"], *INSTRUCTIONS[self.name], *self.vocabulary]
+        task = PROMPTS[self.name]
+        lines = [*PROMPTS["every prompt"], *task["instructions"], *self.vocabulary]
         texts = [{"n": n, "text": review["text"]} for n, review in enumerate(reviews, 1)]
         contents = {"system": "\n".join(lines), "user": encode(texts).decode()}
         schema = {"name": self.name, "strict": True, "schema": self.schema}
@@ -53,7 +54,7 @@ class Prompt(NamedTuple):
             "messages": [{"role": role, "content": content} for role, content in contents.items()],
             "response_format": {"type": "json_schema", "json_schema": schema},
             "stream": False,
-            limit_key: self.tokens + self.tokens_per_review * len(reviews),
+            limit_key: task["max_tokens"] + task["max_tokens_per_review"] * len(reviews),
         }
 
     def batches(self, reviews: Reviews, model: str) -> Iterator[Reviews]:
@@ -95,19 +96,6 @@ def excerpt(response: bytes) -> str:
     return " ".join(response[:200].decode(errors="replace").split()) or "(no message)"
 
 
-TEXT, NUMBER, TEXT_OR_NULL = {"type": "string"}, {"type": "integer"}, {"type": ["string", "null"]}
-
-
-def _array(items: Schema) -> Schema:
-    return {"type": "array", "items": items}
-
-
-def _object(**members: Schema) -> Schema:
-    """An object schema as strict servers require it: closed, every key required."""
-    required = list(members)
-    return {"type": "object", "properties": members, "required": required, "additionalProperties": False}
-
-
 # ---- Annotations: what each review mentions ----
 
 
@@ -116,16 +104,19 @@ def annotation_prompt(editorial: Object) -> Prompt:
 
     The parsed answer has the lists of an annotation by review id.
     """
-    members, lines = {"n": NUMBER}, list[str]()
-    judgement: dict[str, Schema] = {"sentiment": TEXT | {"enum": list(SENTIMENTS)}, "phrase": TEXT_OR_NULL}
+    schema, lines = deepcopy(PROMPTS["annotations"]["schema"]), list[str]()
+    review = schema["properties"]["reviews"]["items"]
     for kind, entries in vocabulary_of(editorial).items():
         if entries:
-            ids = TEXT | {"enum": [entry["id"] for entry in entries]}
-            members[kind] = _array(_object(id=ids, **judgement) if kind == "aspects" else ids)
+            item = review["properties"][kind]["items"]
+            ids = item["properties"]["id"] if kind == "aspects" else item
+            ids["enum"] = [entry["id"] for entry in entries]
             names = (", ".join([entry["label"], *(entry.get("aliases") or ())]) for entry in entries)
             lines += [f"\n{kind}:", *map("- {}: {}".format, ids["enum"], names)]
-    schema = _object(reviews=_array(_object(**members)))
-    return Prompt("annotations", schema, _annotations, 200, 180, lines, entry_keys(editorial))
+        else:
+            del review["properties"][kind]
+            review["required"].remove(kind)
+    return Prompt("annotations", _annotations, schema, lines, entry_keys(editorial))
 
 
 def _annotations(reviews: Reviews, answer: Object) -> dict[str, Json]:
@@ -141,8 +132,7 @@ def _annotations(reviews: Reviews, answer: Object) -> dict[str, Json]:
 MAX_READ = 200  # reviews
 MAX_ENTRIES = {"aspects": 10, "topics": 10, "technicians": 30, "services": 30}
 LONGEST_LABEL = 60  # characters
-LABELS = _object(**dict.fromkeys(MAX_ENTRIES, _array(TEXT)))
-VOCABULARY = Prompt("vocabulary", LABELS, lambda _, answer: answer, 800)
+VOCABULARY = Prompt("vocabulary", lambda _, answer: answer, PROMPTS["vocabulary"]["schema"])
 
 
 def spread(reviews: Reviews) -> list[Object]:
@@ -158,21 +148,17 @@ def proposed_vocabulary(answers: Sequence[Object]) -> dict[str, Json]:
     """
     entries = dict[str, list[dict[str, str]]]()
     for kind, most in MAX_ENTRIES.items():
-        spellings = defaultdict[str, list[str]](list)
-        for label in (" ".join(label.split()) for answer in answers for label in answer[kind]):
-            if 0 < len(label) <= LONGEST_LABEL:
-                spellings[folded_words(label)].append(label)
-        frequent = sorted(spellings.items(), key=lambda item: -len(item[1]))[:most]
-        entries[kind] = [{"id": name.replace(" ", "-"), "label": labels[0]} for name, labels in frequent]
+        spaced = (" ".join(label.split()) for answer in answers for label in answer[kind])
+        labels = [label for label in spaced if 0 < len(label) <= LONGEST_LABEL]
+        spellings = {folded_words(label): label for label in reversed(labels)}
+        frequent = Counter(map(folded_words, labels)).most_common(most)
+        entries[kind] = [{"id": name.replace(" ", "-"), "label": spellings[name]} for name, _ in frequent]
     people = {kind: entries.pop(kind) for kind in ("technicians", "services")}  # count only once accepted
     proposals = entries | ({f"{PROPOSED}entities": people} if any(people.values()) else {})
     return proposals if entries["aspects"] else {}
 
 
 MAX_QUESTIONS = 8
-RESTS_ON = {"review_ids": _array(NUMBER)}
-FAQ = _array(_object(question=TEXT, answer=TEXT, **RESTS_ON))
-DRAFT = _object(summary=TEXT, **RESTS_ON, pull_quote=TEXT, faq=FAQ)
 
 
 def _proposed_summary(reviews: Reviews, answer: Object) -> dict[str, Json]:
@@ -190,4 +176,4 @@ def _proposed_summary(reviews: Reviews, answer: Object) -> dict[str, Json]:
     return {PROPOSED + key: proposal for key, proposal in proposals.items() if proposal}
 
 
-SUMMARY = Prompt("summary", DRAFT, _proposed_summary, 2_000)
+SUMMARY = Prompt("summary", _proposed_summary, PROMPTS["summary"]["schema"])
