@@ -247,6 +247,10 @@ def test_what_is_absent_is_refused(shop: Shop, words: tuple[str, ...]) -> None:
     assert shop.refused(*words, "--name", "B").startswith(f"{words[-1]}: cannot be read: ")
 
 
+def test_a_count_without_reviews_names_the_missing_file(shop: Shop) -> None:
+    assert shop.refused("--count").startswith(f"reviews.json: no such file in {shop.data}\n")
+
+
 # ---- Failures ----
 
 

@@ -278,6 +278,7 @@ REFUSED = {
     START + b'"Good\nBo,4,2024-01-02,Fine\nCy,4,2024-01-02,"Fine"\n': QUOTE.format(2, 2),
     START + b'"Good\nand far\nBo,4,2024-01-02,"Fine, so",x\n': QUOTE.format(2, 2),
     START + b'"Good\nBo,4,2024-01-02,Fine",x\n': QUOTE.format(2, 1),
+    START + b'"Good\n' + 9_000 * b"Bo,4,2024-01-02,Fine\n": QUOTE.format(2, 9_000),
     b"a\x81": DAMAGED.format("a\ufffd"),
     b"abcdefghijklm\x81nopqrstuvwxyz": DAMAGED.format("defghijklm\ufffdnopqrstuv"),
     "author\nПривет".encode("cp1251"): DAMAGED.format("author Ïðèâåò"),
@@ -285,7 +286,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("content", "told"), REFUSED.items())
+@pytest.mark.parametrize(("content", "told"), REFUSED.items(), ids=REFUSED.values())
 def test_a_file_that_is_no_table_or_is_damaged_is_refused(content: bytes, told: str) -> None:
     with pytest.raises(BadData) as refused:
         read(content)

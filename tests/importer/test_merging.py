@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from export_lab import PLACE, Shop, api_item, dated, item, moment, page, takeout_files, takeout_id
+from export_lab import PLACE, Shop, api_item, dated, item, moment, page, table, takeout_files, takeout_id
 
 from reviewslib.terminal import EXIT_BAD_DATA, EXIT_SUCCESS
 
@@ -160,6 +160,22 @@ def test_rows_are_identified_in_time_that_grows_with_their_number(shop: Shop, da
     assert seconds(4000) < 30 * seconds(400)
 
 
+def test_the_order_of_files_in_a_command_makes_no_difference(shop: Shop) -> None:
+    header = "author rating date text"
+    rows = [["Ann", "5", "2024-01-02", "old"], ["Ann", "4", "2024-01-02", "new"]]
+    tables = [
+        dated(shop.file(f"{day}.csv", table(header, row)), moment(day))
+        for day, row in zip((5, 9), rows, strict=True)
+    ]
+    exports = [shop.takeout(9, [item(1)]), dated(shop.page(api_item(1)), moment(12)), *tables]
+    results = []
+    for number, files in enumerate((exports, exports[::-1])):
+        other = Shop(shop.root / f"{number}")
+        other.take(*files, "--name", "B", "--source", "fb")
+        results.append((other.document, other.state))
+    assert results[0] == results[1]
+
+
 # ---- Rule 3: the time of an export ----
 
 
@@ -203,6 +219,12 @@ def test_more_than_three_and_a_tenth_or_all_are_not_removed(
     told = shop.told(old)
     assert (f"not in a newer complete export, so not taken from an older one: {gone}\n" in told) is is_removed
     assert shop.files() == before
+
+
+def test_reviews_of_an_older_export_alone_do_not_count_as_stored(shop: Shop) -> None:
+    shop.take(shop.takeout(9, range(39)))
+    older, newer = shop.takeout(10, range(40, 50)), shop.takeout(16, range(4, 39))
+    assert "4 of 39 reviews stay, although" in shop.told(older, newer)
 
 
 @pytest.mark.parametrize(("total", "removed"), [(4, 1), (None, 1), (5, 0)])
