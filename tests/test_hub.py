@@ -307,6 +307,16 @@ def test_only_the_network_that_confirmed_forgets_a_connection(bench: Bench) -> N
     assert len(bench.hosts()) == 60 + 50
 
 
+def test_neither_a_refused_request_nor_a_renewal_frees_a_connection(bench: Bench) -> None:
+    bench.restart(max_subscriptions=29)
+    bench.ask(*at_one_address(bench, 60))
+    bench.work()
+    bench.subscribe(bench.hosts()[0].partition(".")[0])
+    bench.wait(20)
+    asked = [asked for asked in bench.gets if asked["hub.mode"] == "subscribe"]
+    assert len(asked) == 50 + 2 + 1, "two were accepted, and one of them renewed"
+
+
 def test_requests_of_strangers_at_its_address_delay_no_subscriber(served: Bench) -> None:
     served.networks["s.example"] = "203.0.113.7"  # the callback has moved
     served.on_get = status(404)

@@ -152,7 +152,7 @@ def test_the_list_ignores_unknown_parameters() -> None:
 
 # ---- Errors ----
 
-WRONG = "One parameter is wrong. See issues."
+WRONG, TOO_SHORT = "One parameter is wrong. See issues.", "The body is shorter than its Content-Length."
 NOT_A_NUMBER, UNKNOWN = "expected a whole number such as 5", "unknown parameter; did you mean query?"
 
 
@@ -161,13 +161,14 @@ NOT_A_NUMBER, UNKNOWN = "expected a whole number such as 5", "unknown parameter;
     [
         ("GET /reviews/x", {"accept": JSON}, 404, "No review has the id x.", []),
         ("GET *", {}, 405, "GET is not allowed; allowed: OPTIONS.", []),
+        ("POST /reviews", {"content_length": "9"}, 400, TOO_SHORT, [(None, "", TOO_SHORT)]),
         ("GET /api/reviews/search?querx=", {}, 400, WRONG, [("querx", "", UNKNOWN)]),
         ("GET /api/reviews/search?limit=%ff&querx=", {}, 400, "2 parameters are wrong. See issues.",
          [("limit", "\ufffd", NOT_A_NUMBER), ("querx", "", UNKNOWN)]),
     ],
 )  # fmt: skip
 def test_an_error_is_an_object_that_says_what_is_wrong(
-    line: str, fields: dict[str, str], status: int, detail: str, issues: list[tuple[str, str, str]]
+    line: str, fields: dict[str, str], status: int, detail: str, issues: list[tuple[str | None, str, str]]
 ) -> None:
     method, _, target = line.partition(" ")
     answer = call(APP, target, method, **fields)
