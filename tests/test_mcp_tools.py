@@ -250,10 +250,18 @@ of_every_kind = pytest.mark.parametrize(("kind", "tool"), ABOUT_INSIGHTS.items()
 NOTHING, SUMMARY_TOOL = FEW | {"reviews": []}, "get_insights_summary"
 
 
-@pytest.mark.parametrize(("file", "listed"), [(NOTHING, []), (FEW, [SUMMARY_TOOL, "get_sentiment_trend"])])
-def test_tools_without_data_are_not_listed(file: Object, listed: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("file", "insights", "listed"),
+    [
+        (NOTHING, {}, []),
+        (NOTHING, {"summary": "Good"}, [SUMMARY_TOOL]),
+        (FEW, {}, [SUMMARY_TOOL, "get_sentiment_trend"]),
+    ],
+)
+def test_tools_without_data_are_not_listed(file: Object, insights: Object, listed: list[str]) -> None:
     absent = {*ABOUT_INSIGHTS.values(), SUMMARY_TOOL} - set(listed)
-    assert list(descriptions(toolbox_with(file))) == [name for name in TOOLS if name not in absent]
+    toolbox = toolbox_with(file, insights or None)
+    assert list(descriptions(toolbox)) == [name for name in TOOLS if name not in absent]
 
 
 @of_every_kind
