@@ -256,16 +256,19 @@ def test_the_command_waits_for_a_running_import(practice: Practice) -> None:
 BAD = {"editorial.json": {"aspects": 5}, "annotations.json": {"reviews": {"a": {}}}}
 BAD_LINES = "editorial.json /aspects: 5 is not an array or null\nannotations.json /reviews/a: "
 NOT_COUNTED = "insights.json was not counted; reviewsd-import --count moves it to editorial.json\n"
-REFUSED = [(BAD, EXIT_BAD_DATA, BAD_LINES), ({"insights.json": {"model": "me"}}, EXIT_FAILURE, NOT_COUNTED)]
+REFUSED: list[tuple[dict[str, Object | None], int, str]] = [
+    (BAD, EXIT_BAD_DATA, BAD_LINES),
+    ({"insights.json": {"model": "me"}}, EXIT_FAILURE, NOT_COUNTED),
+    ({"reviews.json": None}, EXIT_BAD_DATA, "reviews.json: the file is missing\n"),
+]
 
 
 @pytest.mark.parametrize(("documents", "status", "reason"), REFUSED)
 def test_files_are_checked_before_a_request_is_sent(
-    practice: Practice, documents: dict[str, Object], status: int, reason: str
+    practice: Practice, documents: dict[str, Object | None], status: int, reason: str
 ) -> None:
-    (practice.data / "editorial.json").unlink()
-    for name, document in documents.items():
-        practice.write(name, document)
+    for name, document in ({"editorial.json": None} | documents).items():
+        (practice.data / name).unlink() if document is None else practice.write(name, document)
     assert practice.run() == status and practice.errors.getvalue().startswith(reason)
     assert practice.sizes() == []
 

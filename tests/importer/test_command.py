@@ -168,6 +168,21 @@ def test_insights_by_hand_become_the_editorial_file_when_counted(one_review: Sho
     assert insights(one_review) == (8, 2, "Good")
 
 
+EDITED = "edited after counting; move your changes into editorial.json and remove this file"
+BOTH = "not counted, but editorial.json exists; move your entries there and remove this file"
+
+
+@pytest.mark.parametrize(("is_counted", "reason"), [(True, EDITED), (False, BOTH)])
+def test_insights_that_a_person_wrote_are_not_overwritten(
+    one_review: Shop, is_counted: bool, reason: str
+) -> None:
+    counted(one_review)
+    document = json.loads(one_review.files()["insights.json"]) if is_counted else {}
+    one_review.file("data/insights.json", json.dumps(document | {"summary": "Mine"}))
+    one_review.file("data/editorial.json", "{}")
+    assert one_review.refused("--count").startswith(f"insights.json: {reason}\n")
+
+
 def test_reviews_are_imported_even_if_the_insights_cannot_be_counted(one_review: Shop) -> None:
     one_review.file("data/editorial.json", '{"summary": 5}')
     assert one_review.run(one_review.page(item(1), item(2))) == EXIT_BAD_DATA
