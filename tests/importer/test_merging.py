@@ -259,12 +259,19 @@ def test_a_faulty_record_without_a_name_keeps_all_reviews(shop: Shop, is_api: bo
     assert re.search("removes? nothing[:,] .*a faulty record may belong to any review", told)
 
 
-@pytest.mark.parametrize("characters", [61_300, 61_500])
-def test_the_daemon_accepts_the_largest_review_with_the_longest_id(shop: Shop, characters: int) -> None:
-    path = shop.csv([197 * "\N{SPARKLES}", "Ann", "5", "2024-01-02", characters * "x"], header=WITH_IDS)
+LARGEST = [(197, 61_300, ""), (197, 61_500, "61,440 that a review can have\n")]
+LARGEST += [(198, 1, 'line 2: id: "fb-' + 76 * "\N{SPARKLES}" + "… is longer than 200 characters\n")]
+
+
+@pytest.mark.parametrize(("of_id", "of_text", "fault"), LARGEST)
+def test_the_daemon_accepts_the_largest_review_with_the_longest_id(
+    shop: Shop, of_id: int, of_text: int, fault: str
+) -> None:
+    path = shop.csv([of_id * "\N{SPARKLES}", "Ann", "5", "2024-01-02", of_text * "x"], header=WITH_IDS)
     status = shop.run(path, "--name", "B", "--source", "fb")
-    assert status == (EXIT_SUCCESS if characters < 61_440 else EXIT_BAD_DATA)
-    assert ("1 of 1 records are faulty" in shop.output().err) is (characters > 61_440)
+    assert status == (EXIT_BAD_DATA if fault else EXIT_SUCCESS)
+    told = shop.output().err
+    assert ("1 of 1 records are faulty" in told) is bool(fault) and fault in told
 
 
 def test_an_empty_table_that_is_complete_is_held_back(shop: Shop) -> None:
