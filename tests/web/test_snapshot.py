@@ -154,6 +154,11 @@ def test_an_answer_is_made_once_and_kept_under_its_path_query_and_coding() -> No
     assert [cache.get(("/a", "q", coding)) for coding in (True, False)] == [FIRST, None]
 
 
+def test_of_two_threads_that_make_an_answer_the_faster_one_is_kept() -> None:
+    cache, key = RepresentationCache(), ("/a", "q", True)
+    assert cache.get_or_make(key, lambda: cache.get_or_make(key, lambda: FIRST) and SECOND) == FIRST
+
+
 OVERHEAD = len("q=0") + 2048  # of an entry
 
 
