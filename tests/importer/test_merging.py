@@ -29,6 +29,14 @@ def test_edited_fields_of_the_import_are_written_anew_and_the_file_kept(shop: Sh
     assert "was edited" not in shop.told(archive)
 
 
+def test_the_newest_export_has_the_name_and_the_newest_update_the_words(shop: Shop) -> None:
+    newest = {"updateTime": moment(8), "comment": "Later", "starRating": "ONE"}
+    shop.take(shop.takeout(9, [item(1, **newest)]))
+    shop.take(shop.takeout(12, [item(1, reviewer={"displayName": "Married"})]))
+    taken = {"author": "Married", "text": "Later", "rating": 1}
+    assert shop.only().items() >= taken.items()
+
+
 @pytest.mark.parametrize("is_lost", [False, True])
 def test_reviews_with_ids_of_the_owners_own_stay(shop: Shop, is_lost: bool) -> None:
     shop.take(shop.takeout(9, range(5)))
