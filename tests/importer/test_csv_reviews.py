@@ -170,6 +170,14 @@ def test_a_wrong_option_is_corrected_once_its_reviews_are_deleted(
     assert explained.only() == wrong | CORRECTED[option] | {"id": explained.only()["id"]}
 
 
+def test_dates_of_both_orders_are_a_question_that_an_answer_settles(shop: Shop) -> None:
+    path = shop.csv(*(["Ann", "5", date, "x"] for date in ("13/02/2024", "02/13/2024")))
+    options = ("--name", "B", "--source", "fb")
+    assert "is the day or the month first in these dates?" in shop.refused(path, *options)
+    shop.take(path, *options, "--date-order", "dmy")
+    assert shop.only()["date"] == "2024-02-13"
+
+
 # ---- Rows ----
 
 

@@ -127,6 +127,14 @@ def test_among_rows_of_one_author_and_day_a_text_keeps_its_id(shop: Shop, is_los
     assert ids("third")["third"] == before["third"]
 
 
+def test_rows_of_google_are_taken_until_an_export_of_google_comes(shop: Shop) -> None:
+    for rows in (ROWS[:1], ROWS):
+        shop.take(shop.csv(*rows), "--name", "B", "--source", "google")
+    assert shop.texts() == {"Good", "Fine"}
+    shop.take(shop.takeout(9, [1]))
+    assert "rows of google in tables, left out: 2" in shop.told(shop.csv(*ROWS), "--source", "google")
+
+
 def test_the_days_of_two_tools_may_be_one_apart(shop: Shop) -> None:
     days = {"2024-01-05": 1, "2024-01-06T01:00:00Z": 1, "2024-01-05 ": 1, "2024-01-07": 2, "2024-01-03": 3}
     for day, number in days.items():
