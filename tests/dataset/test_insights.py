@@ -19,7 +19,6 @@ from reviewslib.dataset import insights
 from reviewslib.dataset.insights import (
     COUNTED_KEYS,
     ENTITY_KINDS,
-    FIGURES,
     MODEL,
     compute_insights,
     value_digest,
@@ -314,6 +313,8 @@ def test_phrases_are_the_most_frequent_and_one_of_the_minority(mentions: str, ph
 
 # ---- What the owner writes ----
 
+FIGURES = ["mention_count", "average_rating", "score", "positive_pct"]
+FIGURES += [f"{sentiment}_count" for sentiment in SENTIMENTS]
 KEPT = [
     ({"mention_count": 9, "score": -0.5}, {"mention_count": 9, "score": -0.5}),  # no aliases: untouched
     ({"aliases": None, "mention_count": 9}, {"mention_count": 9}),
