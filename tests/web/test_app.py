@@ -181,6 +181,11 @@ def test_an_error_is_an_object_that_says_what_is_wrong(
     assert (answer.headers["content-type"], answer.headers["cache-control"]) == (JSON, "no-store")
 
 
+def test_an_instance_without_a_hub_says_so() -> None:
+    answer = call(APP, links.HUB_PATH, "POST", b"hub.mode=subscribe")
+    assert (answer.status, answer.body) == (404, b"the hub does not run on this instance\n")
+
+
 def test_the_methods_of_the_server_as_a_whole_can_be_asked() -> None:
     answer = call(APP, "*", "OPTIONS")
     assert (answer.status, answer.headers["allow"]) == (204, "GET, HEAD, POST, OPTIONS")
