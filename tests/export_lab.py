@@ -136,9 +136,9 @@ class Shop:
         items = [item(entry) if isinstance(entry, int) else entry for entry in reviews]
         return takeout(self.root / (name or stamped(day)), items, **where)
 
-    def csv(self, *rows: Sequence[str], header: str = "author rating date text") -> Path:
+    def csv(self, *rows: Sequence[str], header: str = "author rating date text", name: str = "a.csv") -> Path:
         """A CSV file."""
-        return self.file("a.csv", table(header, *rows))
+        return self.file(name, table(header, *rows))
 
     # Commands
 

@@ -152,9 +152,8 @@ def test_caddy_reads_the_name_for_buffering_from_its_environment() -> None:
     variable = re.search('Environment="(.*)=(request_buffers .*)"', file.read_text(encoding="utf-8"))
     assert variable
     command = [program("caddy"), "adapt", "--config", str(file)]
-    done = subprocess.run(
-        command, env=os.environ | {variable[1]: variable[2]}, capture_output=True, text=True
-    )
+    environment = os.environ | {variable[1]: variable[2]}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 or "unrecognized subdirective request_buffers" in done.stderr
 
 

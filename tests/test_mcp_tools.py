@@ -253,15 +253,15 @@ NOTHING, SUMMARY_TOOL = FEW | {"reviews": []}, "get_insights_summary"
 @pytest.mark.parametrize(
     ("file", "insights", "listed"),
     [
-        (NOTHING, {}, []),
+        (NOTHING, None, []),
         (NOTHING, {"summary": "Good"}, [SUMMARY_TOOL]),
-        (FEW, {}, [SUMMARY_TOOL, "get_sentiment_trend"]),
+        (FEW, None, [SUMMARY_TOOL, "get_sentiment_trend"]),
     ],
 )
-def test_tools_without_data_are_not_listed(file: Object, insights: Object, listed: list[str]) -> None:
+def test_tools_without_data_are_not_listed(file: Object, insights: Object | None, listed: list[str]) -> None:
     absent = {*ABOUT_INSIGHTS.values(), SUMMARY_TOOL} - set(listed)
-    toolbox = toolbox_with(file, insights or None)
-    assert list(descriptions(toolbox)) == [name for name in TOOLS if name not in absent]
+    listed_tools = list(descriptions(toolbox_with(file, insights)))
+    assert listed_tools == [name for name in TOOLS if name not in absent]
 
 
 @of_every_kind

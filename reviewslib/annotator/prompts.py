@@ -16,7 +16,7 @@ from typing import NamedTuple
 from jsonschema import Draft202012Validator
 
 from reviewslib.dataset.contract import Schema
-from reviewslib.dataset.insights import PROPOSED, entry_keys, text_digest, vocabulary_of
+from reviewslib.dataset.insights import PROPOSED, SENTIMENTS, entry_keys, text_digest, vocabulary_of
 from reviewslib.dataset.strict_json import Json, NotJson, Object, decode, encode
 from reviewslib.dataset.text import folded_words
 
@@ -106,6 +106,7 @@ def annotation_prompt(editorial: Object) -> Prompt:
     """
     schema, lines = deepcopy(PROMPTS["annotations"]["schema"]), list[str]()
     review = schema["properties"]["reviews"]["items"]
+    review["properties"]["aspects"]["items"]["properties"]["sentiment"]["enum"] = list(SENTIMENTS)
     for kind, entries in vocabulary_of(editorial).items():
         if entries:
             item = review["properties"][kind]["items"]

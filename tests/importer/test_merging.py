@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from export_lab import PLACE, Shop, api_item, dated, item, moment, page, table, takeout_files, takeout_id
+from export_lab import PLACE, Shop, api_item, dated, item, moment, page, takeout_files, takeout_id
 
 from reviewslib.terminal import EXIT_BAD_DATA, EXIT_SUCCESS
 
@@ -177,11 +177,9 @@ def test_rows_are_identified_in_time_that_grows_with_their_number(shop: Shop, da
 
 
 def test_the_order_of_files_in_a_command_makes_no_difference(shop: Shop) -> None:
-    header = "author rating date text"
-    rows = [["Ann", "5", "2024-01-02", "old"], ["Ann", "4", "2024-01-02", "new"]]
     tables = [
-        dated(shop.file(f"{day}.csv", table(header, row)), moment(day))
-        for day, row in zip((5, 9), rows, strict=True)
+        dated(shop.csv(["Ann", stars, "2024-01-02", text], name=f"{text}.csv"), moment(day))
+        for day, stars, text in ((5, "5", "old"), (9, "4", "new"))
     ]
     exports = [shop.takeout(9, [item(1)]), dated(shop.page(api_item(1)), moment(12)), *tables]
     results = []
