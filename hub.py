@@ -53,11 +53,17 @@ MAX_FAILURES = 3  # in a row; failed deliveries then remove a subscription, fail
 RETRY_JITTER = 0.2  # a delay grows by up to this share, so that callbacks that failed together spread out
 MAX_RETRY_AFTER_SECONDS = 3600.0
 OWN_FAULT_SECONDS = 60.0  # the delay after a fault of this machine, unless the first retry delay is shorter
-OUTAGE_NETWORKS = 3  # silent ones, without a response from any other, mean an outage of our own
-OUTAGE_SECONDS = 600.0  # how long a network counts as silent after an attempt without a response
+OUTAGE_NETWORKS = (
+    3  # silent ones, without a response from any other, mean an outage of our own
+)
+OUTAGE_SECONDS = (
+    600.0  # how long a network counts as silent after an attempt without a response
+)
 QUOTA_SHARE = 10  # a network and a domain may each have a tenth of the subscriptions
 
-STRANGER_SECONDS, SUBSCRIBER_SECONDS = 120.0, 3600.0  # how long a request without an answer is retried
+# how long a request without an answer is retried
+STRANGER_SECONDS = 120.0
+SUBSCRIBER_SECONDS = 3600.0
 MAX_RENEWALS = 50  # per minute, subscriber and mode
 MAX_STRANGER_CONNECTIONS = 50  # per minute and network, for requests of strangers
 
@@ -71,12 +77,20 @@ log = logging.getLogger(__name__)
 # An accepted request replaces an earlier one of its mode and changes nothing else until it is verified (REC
 # 5.1). It leaves a request of the other mode in place, since anybody may have sent either.
 
-Transition: TypeAlias = tuple[Rows, str]  # the new rows, and what happened, for the log; "" if nothing did
-Decide: TypeAlias = Callable[[Transaction, Rows], Transition]  # from the rows of a subscriber
+Transition: TypeAlias = tuple[
+    Rows, str
+]  # the new rows, and what happened, for the log; "" if nothing did
+Decide: TypeAlias = Callable[
+    [Transaction, Rows], Transition
+]  # from the rows of a subscriber
 
 
 def apply_verification(
-    rows: Rows, request: Row, response: CallbackResponse, sent_at: float, delays: Sequence[float]
+    rows: Rows,
+    request: Row,
+    response: CallbackResponse,
+    sent_at: float,
+    delays: Sequence[float],
 ) -> Transition:
     """The rows after a verification that did not confirm `request`, or after a notice was sent.
 
@@ -85,22 +99,36 @@ def apply_verification(
     """
     if not has(rows, request):
         return rows, ""  # a newer request has replaced it
-    others, is_notice = without(rows, request.mode), request.mode == "denied"
+    others = without(rows, request.mode)
+    is_notice = request.mode == "denied"
     is_excused = response.own_fault and not request.is_of_stranger
     failures = request.failures if is_excused else request.failures + 1
-    if response.status is None and failures < MAX_FAILURES and (is_excused or not is_notice):
-        delay_seconds, lifetime_seconds = delays[0], SUBSCRIBER_SECONDS
+    if (
+        response.status is None
+        and failures < MAX_FAILURES
+        and (is_excused or not is_notice)
+    ):
+        delay_seconds = delays[0]
+        lifetime_seconds = SUBSCRIBER_SECONDS
         if request.is_of_stranger:
-            delay_seconds, lifetime_seconds = delays[0] / 2, STRANGER_SECONDS
+            delay_seconds = delays[0] / 2
+            lifetime_seconds = STRANGER_SECONDS
         expires_at = min(request.expires_at, sent_at + lifetime_seconds)
-        retried = request._replace(failures=failures, due_at=sent_at + delay_seconds, expires_at=expires_at)
+        retried = request._replace(
+            failures=failures, due_at=sent_at + delay_seconds, expires_at=expires_at
+        )
         return {**others, request.mode: retried}, ""
     if is_notice:
         return others, "denied notice"
-    return others, f"{request.mode} not confirmed{', no challenge' if response.is_success else ''}"
+    return (
+        others,
+        f"{request.mode} not confirmed{', no challenge' if response.is_success else ''}",
+    )
 
 
-def apply_confirmation(rows: Rows, request: Row, network: str, sent_at: float, quota: str) -> Transition:
+def apply_confirmation(
+    rows: Rows, request: Row, network: str, sent_at: float, quota: str
+) -> Transition:
     """The rows after a callback in a network confirmed `request`, also if a newer one has replaced it.
 
     A new subscription is denied if a quota is exhausted, which `quota` names.
@@ -110,25 +138,41 @@ def apply_confirmation(rows: Rows, request: Row, network: str, sent_at: float, q
     """
     if request.mode not in rows:
         return rows, ""  # the operator has removed it
-    newer = {mode: row for mode, row in rows.items() if mode in REQUEST_MODES and row.id > request.id}
+    newer = {
+        mode: row
+        for mode, row in rows.items()
+        if mode in REQUEST_MODES and row.id > request.id
+    }
     if request.mode == "unsubscribe":
         return newer, "unsubscribe confirmed"
     # These requests are no longer those of a stranger.
     newer = {mode: row._replace(network=network) for mode, row in newer.items()}
     subscription = rows.get("active")
     if not subscription:
-        subscription = request._replace(id=0, mode="active", since=sent_at, due_at=sent_at, failures=0)
+        subscription = request._replace(
+            id=0, mode="active", since=sent_at, due_at=sent_at, failures=0
+        )
         if quota:
             notice = denial(subscription, f"there are too many {quota}", sent_at)
-            return {**newer, "denied": notice}, f"subscribe confirmed and denied, too many {quota}"
-    agreed = {name: getattr(request, name) for name in ("callback", "topic_url", "secret", "lease_seconds")}
+            return {
+                **newer,
+                "denied": notice,
+            }, f"subscribe confirmed and denied, too many {quota}"
+    agreed = {
+        name: getattr(request, name)
+        for name in ("callback", "topic_url", "secret", "lease_seconds")
+    }
     expires_at = sent_at + request.lease_seconds
     renewed = subscription._replace(**agreed, network=network, expires_at=expires_at)
     return {**newer, "active": renewed}, "subscribe confirmed"
 
 
 def apply_delivery(
-    rows: Rows, sent: Row, response: CallbackResponse, now: float, delays: Sequence[float]
+    rows: Rows,
+    sent: Row,
+    response: CallbackResponse,
+    now: float,
+    delays: Sequence[float],
 ) -> Transition:
     """The rows after an attempt to deliver the content whose digest `sent` has (REC 7).
 
@@ -137,10 +181,14 @@ def apply_delivery(
     """
     if not has(rows, sent):
         return rows, ""  # the subscription ended during the delivery
-    current, others = rows["active"], without(rows, "active")
+    current = rows["active"]
+    others = without(rows, "active")
     attempted = current._replace(tried_at=now, outcome=response.outcome)
     if response.own_fault:
-        return {**others, "active": attempted._replace(due_at=now + delays[0])}, "delivery postponed"
+        return {
+            **others,
+            "active": attempted._replace(due_at=now + delays[0]),
+        }, "delivery postponed"
     content = f"content {sent.digest[:12]}"
     if response.is_success:
         delivered = attempted._replace(digest=sent.digest, failures=0, due_at=now)
@@ -150,12 +198,19 @@ def apply_delivery(
     failures = current.failures + 1
     line = f"delivery failed, {failures} of {MAX_FAILURES}"
     if failures < MAX_FAILURES:
-        delay_seconds = max(delays[failures], retry_after_seconds(response.retry_after, now))
-        return {**others, "active": attempted._replace(failures=failures, due_at=now + delay_seconds)}, line
+        delay_seconds = max(
+            delays[failures], retry_after_seconds(response.retry_after, now)
+        )
+        return {
+            **others,
+            "active": attempted._replace(failures=failures, due_at=now + delay_seconds),
+        }, line
     # REC 7 keeps the subscription until its lease ends, but REC 5.2 permits denying it at any time. No notice
     # is needed if a request to subscribe waits: its verification reaches the callback.
     reason = f"{MAX_FAILURES} deliveries in a row failed; subscribe again to resume"
-    remaining = without(others, "unsubscribe") or {"denied": denial(current, reason, now)}
+    remaining = without(others, "unsubscribe") or {
+        "denied": denial(current, reason, now)
+    }
     return remaining, f"{line}, removed"
 
 
@@ -168,7 +223,9 @@ def without(rows: Rows, mode: str) -> Rows:
     return {other: row for other, row in rows.items() if other != mode}
 
 
-def exhausted_quota(total: int, of_domain: int, of_network: int, max_subscriptions: int) -> str:
+def exhausted_quota(
+    total: int, of_domain: int, of_network: int, max_subscriptions: int
+) -> str:
     """The name of the quota that one more subscription would exceed; empty if there is none."""
     if total >= max_subscriptions:
         return "subscriptions"
@@ -182,7 +239,11 @@ def retry_after_seconds(value: str, now: float) -> float:
     """The delay that Retry-After asks for (RFC 9110 section 10.2.3: seconds or a date); 0 if malformed."""
     with suppress(ValueError, OverflowError):
         in_seconds = value.isascii() and value.isdecimal()
-        seconds = float(value) if in_seconds else parsedate_to_datetime(value).timestamp() - now
+        seconds = (
+            float(value)
+            if in_seconds
+            else parsedate_to_datetime(value).timestamp() - now
+        )
         return min(seconds, MAX_RETRY_AFTER_SECONDS)
     return 0.0
 
@@ -190,13 +251,18 @@ def retry_after_seconds(value: str, now: float) -> float:
 # ---- Exchanges: what is sent to callbacks ------------------------------------------------------------------
 
 
-def verification(request: Row, challenge: str, timeout_seconds: float) -> CallbackRequest:
+def verification(
+    request: Row, challenge: str, timeout_seconds: float
+) -> CallbackRequest:
     """The GET that verifies a request (REC 5.3), or that tells of a denial or a removal (REC 5.2)."""
     parameters = {"hub.mode": request.mode, "hub.topic": request.topic_url}
     if request.mode == "denied":
         parameters |= {"hub.reason": request.outcome}
     else:
-        parameters |= {"hub.challenge": challenge, "hub.lease_seconds": str(request.lease_seconds)}
+        parameters |= {
+            "hub.challenge": challenge,
+            "hub.lease_seconds": str(request.lease_seconds),
+        }
     # REC 5.1.1: the callback's own query stays exactly as it is.
     callback = request.callback
     separator = "" if callback.endswith(("?", "&")) else "&" if "?" in callback else "?"
@@ -205,19 +271,34 @@ def verification(request: Row, challenge: str, timeout_seconds: float) -> Callba
     return CallbackRequest("GET", url, {}, None, timeout_seconds, len(challenge) + 1)
 
 
-def notification(subscription: Row, topic: Topic, settings: HubSettings) -> CallbackRequest:
+def notification(
+    subscription: Row, topic: Topic, settings: HubSettings
+) -> CallbackRequest:
     """The POST that delivers the content (REC 7), with a signature if the subscriber gave a secret."""
-    headers = {"Content-Type": topic.content_type, "Link": topic_link_header(settings.base_url, topic.path)}
+    headers = {
+        "Content-Type": topic.content_type,
+        "Link": topic_link_header(settings.base_url, topic.path),
+    }
     if subscription.secret is not None:
-        headers["X-Hub-Signature"] = "sha256=" + hmac.digest(subscription.secret, topic.body, "sha256").hex()
-    return CallbackRequest("POST", subscription.callback, headers, topic.body, settings.timeout, 0)
+        headers["X-Hub-Signature"] = (
+            "sha256=" + hmac.digest(subscription.secret, topic.body, "sha256").hex()
+        )
+    return CallbackRequest(
+        "POST", subscription.callback, headers, topic.body, settings.timeout, 0
+    )
 
 
 # ---- State in memory: lost at a restart --------------------------------------------------------------------
 
 # Each lane has its own workers, so that neither strangers nor failing callbacks delay working subscribers or
 # each other. The values are shares of `--hub-workers`.
-LANES = {"renewal": 1, "notice": 1 / 8, "newcomer": 3 / 8, "retry": 1 / 4, "delivery": 1}
+LANES = {
+    "renewal": 1,
+    "notice": 1 / 8,
+    "newcomer": 3 / 8,
+    "retry": 1 / 4,
+    "delivery": 1,
+}
 MAX_WORKERS_OF_NETWORK = 4
 
 
@@ -225,7 +306,9 @@ class Schedule:
     """The due rows by lane, and the running exchanges. Thread-safe."""
 
     def __init__(self, workers: int):
-        self._sizes = {lane: max(1, int(share * workers)) for lane, share in LANES.items()}
+        self._sizes = {
+            lane: max(1, int(share * workers)) for lane, share in LANES.items()
+        }
         self._workers_of_network = max(1, min(MAX_WORKERS_OF_NETWORK, workers // 4))
         self._due: dict[str, list[DueRow]] = {lane: [] for lane in LANES}
         self.running: dict[str, DueRow] = {}  # by the subscriber's key
@@ -237,7 +320,11 @@ class Schedule:
         with self._lock:
             self._due = by_lane
             running = Counter(due.lane for due in self.running.values())
-        return [lane for lane in LANES for _ in by_lane[lane][: self._sizes[lane] - running[lane]]]
+        return [
+            lane
+            for lane in LANES
+            for _ in by_lane[lane][: self._sizes[lane] - running[lane]]
+        ]
 
     def take(self, lane: str) -> DueRow | None:
         """Begin the lane's first exchange whose domain, network and subscriber are below their limits.
@@ -292,7 +379,9 @@ class Rate:
     def remove(self, key: Hashable) -> None:
         """Take back the key's last event."""
         with self._lock:
-            if event := next((event for event in reversed(self._events) if event[1] == key), None):
+            if event := next(
+                (event for event in reversed(self._events) if event[1] == key), None
+            ):
                 self._events.remove(event)
                 self._subtract(key)
 
@@ -332,12 +421,17 @@ class Hub:
     ):
         """`send` is the method of a `CallbackClient`. Does not open the store."""
         self.schedule = Schedule(settings.workers)
-        self._settings, self._send = settings, send
-        self._clock, self._running_time, self._jitter = clock, running_time, jitter
+        self._settings = settings
+        self._send = send
+        self._clock = clock
+        self._running_time = running_time
+        self._jitter = jitter
         self._store = Store(settings.state_dir)
         self._own_fault_seconds = min(OWN_FAULT_SECONDS, settings.retry_delays[0])
         longest_retry_seconds = max(settings.retry_delays) * (1 + RETRY_JITTER)
-        self._longest_delay_seconds = max(MAX_RETRY_AFTER_SECONDS, longest_retry_seconds)
+        self._longest_delay_seconds = max(
+            MAX_RETRY_AFTER_SECONDS, longest_retry_seconds
+        )
         self._counts: dict[str, int] = {}
         self._topics: Mapping[str, Topic] = {}
         self._digests: Mapping[str, str] = {}  # of the topics
@@ -346,7 +440,9 @@ class Hub:
         self._silent: dict[str, float] = {}
         self._stopping = threading.Event()
         self._wake = threading.Event()  # for the scheduler: something may be due
-        self._scheduler = threading.Thread(target=self._run, name="hub-scheduler", daemon=True)
+        self._scheduler = threading.Thread(
+            target=self._run, name="hub-scheduler", daemon=True
+        )
         self._workers: list[threading.Thread] = []
 
     def publish(self, topics: Mapping[str, Topic]) -> None:
@@ -381,14 +477,18 @@ class Hub:
         """Answer the POST of a subscriber (REC 5.1.2). Waits for the disk, but never for the network."""
         now = self._clock()
         try:
-            request = read_subscription_request(content_type, body, self._settings, self._topics, now)
+            request = read_subscription_request(
+                content_type, body, self._settings, self._topics, now
+            )
             # Only accepted requests must survive a power cut: the hub repeats everything else.
             with self._store.transaction(durable=True) as transaction:
                 is_new = self._accept(request, transaction, now)
         except RequestRefused as refused:
             return refused.answer
         except StoreFault:
-            return RequestRefused(503, "requests cannot be stored at present", 60).answer
+            return RequestRefused(
+                503, "requests cannot be stored at present", 60
+            ).answer
         if is_new:
             log_event(request, f"{request.mode} requested")
             self._wake.set()
@@ -404,19 +504,27 @@ class Hub:
 
     def _accept(self, request: Row, transaction: Transaction, now: float) -> bool:
         """Store a request unless an equal one waits. Returns whether it was stored. Raises RequestRefused."""
-        rows, running_time = transaction.rows_of(request, now), self._running_time()
-        active, waiting = rows.get("active"), rows.get(request.mode)
+        rows = transaction.rows_of(request, now)
+        running_time = self._running_time()
+        active = rows.get("active")
+        waiting = rows.get(request.mode)
         if active:
-            request = request._replace(network=active.network, digest=active.digest, took=active.took)
+            request = request._replace(
+                network=active.network, digest=active.digest, took=active.took
+            )
         elif request.mode == "unsubscribe":
-            raise RequestRefused(404, "hub.callback has no active subscription to hub.topic")
+            raise RequestRefused(
+                404, "hub.callback has no active subscription to hub.topic"
+            )
         is_waiting = waiting and waiting.to_verify == request.to_verify
         if is_waiting and request.key not in self.schedule.running:
             return False
         attempts_key = request.domain, request.is_of_stranger
         request = request._replace(turn=self._rate.count(attempts_key, running_time))
         if active:
-            if not self._rate.add(f"{request.mode} {request.key}", running_time, MAX_RENEWALS):
+            if not self._rate.add(
+                f"{request.mode} {request.key}", running_time, MAX_RENEWALS
+            ):
                 raise too_many("requests of this subscriber", 429, 60)
         else:
             usage = transaction.usage(request.domain, None, now)
@@ -443,7 +551,9 @@ class Hub:
             except Exception:
                 log.exception("the hub's scheduler met an unexpected error and goes on")
             spent_seconds = time.monotonic() - began_at
-            self._stopping.wait(min(POLL_SECONDS, 9 * spent_seconds))  # so that reading takes a tenth at most
+            self._stopping.wait(
+                min(POLL_SECONDS, 9 * spent_seconds)
+            )  # so that reading takes a tenth at most
             self._wake.wait(POLL_SECONDS)
 
     def upkeep(self) -> None:
@@ -454,19 +564,28 @@ class Hub:
             self._counts = transaction.counts(self._digests)
         for row in expired:
             is_lease = row.mode == "active"
-            log_event(row, "lease ended" if is_lease else f"{row.mode} not confirmed: no answer in time")
+            log_event(
+                row,
+                "lease ended"
+                if is_lease
+                else f"{row.mode} not confirmed: no answer in time",
+            )
 
     def read_due(self) -> list[str]:
         """Read the due rows into the schedule. Returns a lane for each worker to start. Raises StoreFault."""
         with self._store.transaction() as transaction:
             now = self._clock()
-            due_rows = transaction.due(self._digests, now, now + self._longest_delay_seconds)
+            due_rows = transaction.due(
+                self._digests, now, now + self._longest_delay_seconds
+            )
         return self.schedule.refill(due_rows)
 
     def _start_workers(self, lanes: Sequence[str]) -> None:
         self._workers = [worker for worker in self._workers if worker.is_alive()]
         for lane in lanes:
-            worker = threading.Thread(target=self._work, args=(lane,), name="hub-worker", daemon=True)
+            worker = threading.Thread(
+                target=self._work, args=(lane,), name="hub-worker", daemon=True
+            )
             worker.start()
             self._workers.append(worker)
 
@@ -478,7 +597,9 @@ class Hub:
     def perform(self, due: DueRow) -> None:
         """Make an exchange that the schedule began, if it is still due, and store the result."""
         try:
-            with suppress(StoreFault):  # raised only if nothing was sent, so the row stays due
+            with suppress(
+                StoreFault
+            ):  # raised only if nothing was sent, so the row stays due
                 self._perform(due)
         finally:
             self.schedule.finish(due)
@@ -487,7 +608,11 @@ class Hub:
         now = self._clock()
         with self._store.transaction() as transaction:
             row = transaction.row(due)
-            if not row or row.expires_at <= now or now < row.due_at <= now + self._longest_delay_seconds:
+            if (
+                not row
+                or row.expires_at <= now
+                or now < row.due_at <= now + self._longest_delay_seconds
+            ):
                 return
             topic = self._topics.get(row.path)
             if row.mode == "active":
@@ -507,34 +632,54 @@ class Hub:
             failed = CallbackResponse(None, "unexpected error", own_fault=True)
             apply = apply_delivery if row.mode == "active" else apply_verification
             delays = [self._own_fault_seconds]
-            self._record(row, failed, now, lambda _, rows: apply(rows, row, failed, now, delays))
+            self._record(
+                row, failed, now, lambda _, rows: apply(rows, row, failed, now, delays)
+            )
 
     def _verify(self, due: DueRow, request: Row) -> None:
-        challenge, sent_at = secrets.token_urlsafe(32), self._clock()
+        challenge = secrets.token_urlsafe(32)
+        sent_at = self._clock()
         self._rate.add((request.domain, request.is_of_stranger), self._running_time())
-        response = self._exchange(due, verification(request, challenge, self._settings.timeout / 2))
-        is_confirmed = response.is_success and response.body == challenge.encode("ascii")  # REC 5.3.1
+        response = self._exchange(
+            due, verification(request, challenge, self._settings.timeout / 2)
+        )
+        is_confirmed = response.is_success and response.body == challenge.encode(
+            "ascii"
+        )  # REC 5.3.1
 
         def decide(transaction: Transaction, rows: Rows) -> Transition:
             if not is_confirmed:
-                return apply_verification(rows, request, response, sent_at, [self._own_fault_seconds])
+                return apply_verification(
+                    rows, request, response, sent_at, [self._own_fault_seconds]
+                )
             usage = transaction.usage(request.domain, response.network, sent_at)
             quota = exhausted_quota(*usage, self._settings.max_subscriptions)
-            _, turn, _ = usage  # subscriptions of a domain take turns with those of others
-            return apply_confirmation(rows, request._replace(turn=turn), response.network, sent_at, quota)
+            _, turn, _ = (
+                usage  # subscriptions of a domain take turns with those of others
+            )
+            return apply_confirmation(
+                rows, request._replace(turn=turn), response.network, sent_at, quota
+            )
 
         rows = self._record(request, response, sent_at, decide)
         if is_confirmed and request.is_of_stranger and "active" in rows:
             self._rate.remove(response.network)
 
     def _deliver(self, due: DueRow, subscription: Row, topic: Topic) -> None:
-        sent_at, sent = self._clock(), subscription._replace(digest=topic.digest)
-        response = self._exchange(due, notification(subscription, topic, self._settings))
-        now, growth = self._clock(), 1 + RETRY_JITTER * self._jitter()
+        sent_at = self._clock()
+        sent = subscription._replace(digest=topic.digest)
+        response = self._exchange(
+            due, notification(subscription, topic, self._settings)
+        )
+        now = self._clock()
+        growth = 1 + RETRY_JITTER * self._jitter()
         retry_delays = (seconds * growth for seconds in self._settings.retry_delays)
         delays = [self._own_fault_seconds, *retry_delays]
         self._record(
-            sent, response, sent_at, lambda _, rows: apply_delivery(rows, sent, response, now, delays)
+            sent,
+            response,
+            sent_at,
+            lambda _, rows: apply_delivery(rows, sent, response, now, delays),
         )
 
     def _exchange(self, due: DueRow, request: CallbackRequest) -> CallbackResponse:
@@ -546,19 +691,28 @@ class Hub:
         now = self._running_time()
         if response.is_sign_of_life:
             self._silent.clear()
-        recent = [moment for moment in list(self._silent.values()) if moment > now - OUTAGE_SECONDS]
-        is_own_fault = response.own_fault or (not response.is_sign_of_life and len(recent) >= OUTAGE_NETWORKS)
+        recent = [
+            moment
+            for moment in list(self._silent.values())
+            if moment > now - OUTAGE_SECONDS
+        ]
+        is_own_fault = response.own_fault or (
+            not response.is_sign_of_life and len(recent) >= OUTAGE_NETWORKS
+        )
         return replace(response, own_fault=is_own_fault, seconds=now - began_at)
 
     def _admit(self, due: DueRow, network: str) -> None:
         """Count a connection that an exchange is about to make. Raises Postponed if there are too many."""
         if not self.schedule.assign_network(due, network):
             raise Postponed(1.0)
-        running_time, limit = self._running_time(), MAX_STRANGER_CONNECTIONS
+        running_time = self._running_time()
+        limit = MAX_STRANGER_CONNECTIONS
         if due.lane == "newcomer" and not self._rate.add(network, running_time, limit):
             raise Postponed(20.0)
 
-    def _record(self, row: Row, response: CallbackResponse, sent_at: float, decide: Decide) -> Rows:
+    def _record(
+        self, row: Row, response: CallbackResponse, sent_at: float, decide: Decide
+    ) -> Rows:
         """Store the new rows and return them. A lease that was active at `sent_at` counts as active.
 
         While the store cannot be written, the worker tries again every second. If the hub stops meanwhile,
@@ -570,7 +724,10 @@ class Hub:
                     before = transaction.rows_of(row, sent_at)
                     rows, line = decide(transaction, before)
                     if "active" in rows:
-                        rows = {**rows, "active": rows["active"]._replace(took=response.seconds)}
+                        rows = {
+                            **rows,
+                            "active": rows["active"]._replace(took=response.seconds),
+                        }
                     transaction.save(before, rows)
                 break
             except StoreFault:
@@ -578,12 +735,18 @@ class Hub:
                     return {}
         if line:
             is_removed = row.mode == "active" and "active" not in rows
-            log_event(row, f"{line}: {response.outcome}", logging.WARNING if is_removed else logging.INFO)
+            log_event(
+                row,
+                f"{line}: {response.outcome}",
+                logging.WARNING if is_removed else logging.INFO,
+            )
         return rows
 
 
 def too_many(subject: str, status: int, retry_after_seconds: int) -> RequestRefused:
-    return RequestRefused(status, f"there are too many {subject}; try again later", retry_after_seconds)
+    return RequestRefused(
+        status, f"there are too many {subject}; try again later", retry_after_seconds
+    )
 
 
 def log_event(row: Row, line: str, level: int = logging.INFO) -> None:

@@ -31,15 +31,28 @@ from reviewslib.dataset.query import echo, nearest
 from reviewslib.dataset.reviews import ReviewList
 from reviewslib.dataset.strict_json import Json, NotJson, decode
 from reviewslib.mcp_tools import TOOLS, Toolbox
-from reviewslib.web.representations import JSON_TYPE, GetHeader, Headers, Response, accepted_types, joined
+from reviewslib.web.representations import (
+    JSON_TYPE,
+    GetHeader,
+    Headers,
+    Response,
+    accepted_types,
+    joined,
+)
 
 # ---- Protocol: names and numbers of the specification ----
 
 STATELESS_VERSIONS = ("2026-07-28",)
-INITIALIZE_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")  # newest first; batches are not served
+INITIALIZE_VERSIONS = (
+    "2025-11-25",
+    "2025-06-18",
+    "2025-03-26",
+)  # newest first; batches are not served
 SERVED_VERSIONS = STATELESS_VERSIONS + INITIALIZE_VERSIONS
 
-VERSION_CLAIM = "io.modelcontextprotocol/protocolVersion"  # keys of `_meta` [R28 basic/index]
+VERSION_CLAIM = (
+    "io.modelcontextprotocol/protocolVersion"  # keys of `_meta` [R28 basic/index]
+)
 CAPABILITIES_CLAIM = "io.modelcontextprotocol/clientCapabilities"
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
@@ -73,11 +86,18 @@ class RpcError(Exception):
 
 
 EVENT_TYPE = "text/event-stream"
-NO_STORE = ("Cache-Control", "no-store")  # 404 and 405 are cacheable by default (RFC 9110 section 15.1)
-ACCEPTED = Response(HTTPStatus.ACCEPTED, (NO_STORE,), b"")  # for notifications; a body breaks some clients
+NO_STORE = (
+    "Cache-Control",
+    "no-store",
+)  # 404 and 405 are cacheable by default (RFC 9110 section 15.1)
+ACCEPTED = Response(
+    HTTPStatus.ACCEPTED, (NO_STORE,), b""
+)  # for notifications; a body breaks some clients
 
 
-def json_response(body: bytes, headers: Headers = (), status: int = HTTPStatus.OK) -> Response:
+def json_response(
+    body: bytes, headers: Headers = (), status: int = HTTPStatus.OK
+) -> Response:
     return Response(status, (("Content-Type", JSON_TYPE), NO_STORE, *headers), body)
 
 
@@ -89,7 +109,10 @@ def event_response(response: Response) -> Response:
     if response.status != HTTPStatus.OK:
         return response
     # nginx must not buffer the event [R28 basic/transports/streamable-http].
-    headers = dict(response.headers) | {"Content-Type": EVENT_TYPE, "X-Accel-Buffering": "no"}
+    headers = dict(response.headers) | {
+        "Content-Type": EVENT_TYPE,
+        "X-Accel-Buffering": "no",
+    }
     body = b"event: message\ndata: %s\n\n" % joined(response.body)
     return Response(response.status, tuple(headers.items()), body)
 
@@ -108,10 +131,15 @@ def success(request_id: str | int, result: Mapping[str, Json]) -> bytes:
     response = encoded({"jsonrpc": "2.0", "id": request_id, "result": members})
     if structured is None:
         return response
-    document = structured.encoded() if isinstance(structured, ReviewList) else structured
+    document = (
+        structured.encoded() if isinstance(structured, ReviewList) else structured
+    )
     # Compact JSON has no control characters, so these are the only ones that a JSON string must escape.
     text = document.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
-    content = b',"content":[{"type":"text","text":"%s"}],"structuredContent":%s}}' % (text, document)
+    content = b',"content":[{"type":"text","text":"%s"}],"structuredContent":%s}}' % (
+        text,
+        document,
+    )
     return response[: -len("}}")] + content
 
 
@@ -124,7 +152,9 @@ def failure(request_id: Json, error: RpcError) -> bytes:
 
 def encoded(response: dict[str, Json]) -> bytes:
     """Compact JSON in UTF-8; a lone surrogate, as a client's id may hold, is escaped."""
-    return json.dumps(response, ensure_ascii=False, separators=(",", ":")).encode(errors="backslashreplace")
+    return json.dumps(response, ensure_ascii=False, separators=(",", ":")).encode(
+        errors="backslashreplace"
+    )
 
 
 # ---- Header fields: origins, Content-Type and Accept ----
@@ -162,18 +192,32 @@ def cors_headers(origin: str | None, own: str, allowed: Collection[str]) -> Head
         origin = "*"
     elif origin is None:
         origin = own
-    elif canonical_origin(origin) not in (own, *allowed) and not LOOPBACK_ORIGIN.fullmatch(origin.lower()):
+    elif canonical_origin(origin) not in (
+        own,
+        *allowed,
+    ) and not LOOPBACK_ORIGIN.fullmatch(origin.lower()):
         return ()
-    return ("Access-Control-Allow-Origin", origin), ("Access-Control-Expose-Headers", EXPOSED_HEADERS), VARY
+    return (
+        ("Access-Control-Allow-Origin", origin),
+        ("Access-Control-Expose-Headers", EXPOSED_HEADERS),
+        VARY,
+    )
 
 
 def check_content(get_header: GetHeader) -> None:
     """Raises RpcError (415) unless the headers declare the body to be plain JSON."""
-    if (get_header("content-type") or "").partition(";")[0].strip().lower() != JSON_TYPE:
-        raise RpcError(f"send Content-Type: {JSON_TYPE}", status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+    if (get_header("content-type") or "").partition(";")[
+        0
+    ].strip().lower() != JSON_TYPE:
+        raise RpcError(
+            f"send Content-Type: {JSON_TYPE}", status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+        )
     coding = get_header("content-encoding")
     if coding is not None and coding.strip().lower() != "identity":
-        raise RpcError("send the body without a Content-Encoding", status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+        raise RpcError(
+            "send the body without a Content-Encoding",
+            status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+        )
 
 
 @lru_cache(maxsize=256)
@@ -187,7 +231,9 @@ def wants_events(accept: str) -> bool:
         return False
     if accepted[EVENT_TYPE] > 0:
         return True
-    raise RpcError(f"accept {JSON_TYPE} or {EVENT_TYPE}", status=HTTPStatus.NOT_ACCEPTABLE)
+    raise RpcError(
+        f"accept {JSON_TYPE} or {EVENT_TYPE}", status=HTTPStatus.NOT_ACCEPTABLE
+    )
 
 
 # ---- Messages: JSON to JSON-RPC ----
@@ -208,9 +254,14 @@ def read_message(document: Json) -> RpcMessage:
         raise RpcError('expected one JSON-RPC message: an object with "jsonrpc": "2.0"')
     if "id" in document and id_of(document) is None:
         raise RpcError("id: expected a string or an integer")
-    if "method" not in document and "id" in document and ("result" in document or "error" in document):
+    if (
+        "method" not in document
+        and "id" in document
+        and ("result" in document or "error" in document)
+    ):
         return RpcMessage(None, {}, {}, document["id"])
-    method, params = document.get("method"), document.get("params")
+    method = document.get("method")
+    params = document.get("params")
     if not isinstance(method, str):
         raise RpcError("method: expected a string")
     if not isinstance(params, dict) and params is not None:
@@ -221,7 +272,11 @@ def read_message(document: Json) -> RpcMessage:
 def id_of(document: Json) -> str | int | None:
     """The id for a response to `document`; None if it has no valid one."""
     request_id = document.get("id") if isinstance(document, dict) else None
-    return request_id if isinstance(request_id, (str, int)) and not isinstance(request_id, bool) else None
+    return (
+        request_id
+        if isinstance(request_id, (str, int)) and not isinstance(request_id, bool)
+        else None
+    )
 
 
 def meta_of(document: Json) -> dict[str, Json]:
@@ -244,17 +299,22 @@ def discover(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
 
 def list_tools(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
     if params.get("cursor") is not None:
-        raise RpcError("cursor: unknown; all tools are on the first page", INVALID_PARAMS)
+        raise RpcError(
+            "cursor: unknown; all tools are on the first page", INVALID_PARAMS
+        )
     return {"tools": toolbox.declarations}
 
 
 def call_tool(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
-    name, arguments = params.get("name"), params.get("arguments")
+    name = params.get("name")
+    arguments = params.get("arguments")
     if not isinstance(name, str):
         raise RpcError("name: expected the name of a tool", INVALID_PARAMS)
     if name not in TOOLS:
         names = [declaration["name"] for declaration in toolbox.declarations]
-        raise RpcError(f"unknown tool {echo(name)}{nearest(name, names)}", INVALID_PARAMS)
+        raise RpcError(
+            f"unknown tool {echo(name)}{nearest(name, names)}", INVALID_PARAMS
+        )
     if not isinstance(arguments, dict) and arguments is not None:
         raise RpcError("arguments: expected an object", INVALID_PARAMS)
     return toolbox.call(name, arguments or {})
@@ -262,13 +322,20 @@ def call_tool(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
 
 TOOL_METHODS = {"tools/list": list_tools, "tools/call": call_tool}
 # The endpoint adds `initialize`, which needs the version and the URL of the service.
-INITIALIZE_METHODS: dict[str, Method] = TOOL_METHODS | {"ping": lambda toolbox, params: {}}
+INITIALIZE_METHODS: dict[str, Method] = TOOL_METHODS | {
+    "ping": lambda toolbox, params: {}
+}
 STATELESS_METHODS = TOOL_METHODS | {"server/discover": discover}
 # Members of results by method [R28 server/utilities/caching].
-CACHING = {name: {"ttlMs": 60000, "cacheScope": "public"} for name in ("server/discover", "tools/list")}
+CACHING = {
+    name: {"ttlMs": 60000, "cacheScope": "public"}
+    for name in ("server/discover", "tools/list")
+}
 
 
-def result_of(methods: Mapping[str, Method], toolbox: Toolbox, message: RpcMessage) -> Result:
+def result_of(
+    methods: Mapping[str, Method], toolbox: Toolbox, message: RpcMessage
+) -> Result:
     """The result of a request. Raises RpcError, also for an unknown method."""
     if (method := methods.get(str(message.method))) is None:
         reason = f"Method not found: {echo(message.method)}"
@@ -287,7 +354,10 @@ def is_stateless(document: Json, get_header: GetHeader) -> bool:
     if VERSION_CLAIM in meta_of(document):
         return True
     is_handshake = isinstance(document, dict) and document.get("method") == "initialize"
-    return not is_handshake and get_header(VERSION_HEADER) not in (None, *INITIALIZE_VERSIONS)
+    return not is_handshake and get_header(VERSION_HEADER) not in (
+        None,
+        *INITIALIZE_VERSIONS,
+    )
 
 
 def check_claims(message: RpcMessage, get_header: GetHeader) -> None:
@@ -299,12 +369,16 @@ def check_claims(message: RpcMessage, get_header: GetHeader) -> None:
         if not isinstance(claim, str):
             raise RpcError(f"_meta: {VERSION_CLAIM} must be a string", INVALID_PARAMS)
         if not isinstance(message.meta.get(CAPABILITIES_CLAIM), dict):
-            raise RpcError(f"_meta: {CAPABILITIES_CLAIM} must be an object", INVALID_PARAMS)
+            raise RpcError(
+                f"_meta: {CAPABILITIES_CLAIM} must be an object", INVALID_PARAMS
+            )
         _check_mirrored("MCP-Protocol-Version", version, claim)
     if claim not in STATELESS_VERSIONS:
         reason = "needs initialize" if claim in INITIALIZE_VERSIONS else "is not served"
         data = {"supported": SERVED_VERSIONS, "requested": echo(claim)}
-        raise RpcError(f"protocol version {echo(claim)} {reason}", UNSUPPORTED_VERSION, data)
+        raise RpcError(
+            f"protocol version {echo(claim)} {reason}", UNSUPPORTED_VERSION, data
+        )
     if is_request and VERSION_CLAIM not in message.meta:
         raise RpcError(f"_meta: {VERSION_CLAIM} is missing", INVALID_PARAMS)
 
@@ -313,7 +387,11 @@ def check_headers(message: RpcMessage, get_header: GetHeader) -> None:
     """Raises RpcError unless `Mcp-Method` and `Mcp-Name` repeat the values of the body."""
     method = str(message.method)
     _check_mirrored("Mcp-Method", get_header("mcp-method"), method)
-    name = message.params.get(NAME_PARAMETERS[method]) if method in NAME_PARAMETERS else None
+    name = (
+        message.params.get(NAME_PARAMETERS[method])
+        if method in NAME_PARAMETERS
+        else None
+    )
     if isinstance(name, str):  # the method refuses anything else
         _check_mirrored("Mcp-Name", _decoded(get_header("mcp-name")), name)
 
@@ -322,10 +400,15 @@ def _check_mirrored(header: str, value: str | None, expected: str) -> None:
     if value is None:
         raise RpcError(f"{header}: the header is missing", HEADER_MISMATCH)
     if value != expected:
-        raise RpcError(f"{header}: {echo(value)} differs from the body's {echo(expected)}", HEADER_MISMATCH)
+        raise RpcError(
+            f"{header}: {echo(value)} differs from the body's {echo(expected)}",
+            HEADER_MISMATCH,
+        )
 
 
-ENCODED_VALUE = re.compile(r"=\?base64\?(.*)\?=")  # [R28 basic/transports/streamable-http]
+ENCODED_VALUE = re.compile(
+    r"=\?base64\?(.*)\?="
+)  # [R28 basic/transports/streamable-http]
 
 
 def _decoded(value: str | None) -> str | None:
@@ -352,30 +435,54 @@ class McpEndpoint:
         self._allowed_origins = {canonical_origin(origin) for origin in allowed_origins}
         self._initialize_methods = INITIALIZE_METHODS | {"initialize": self._initialize}
 
-    def handle(self, method: str, get_header: GetHeader, body: bytes, toolbox: Toolbox) -> Response:
+    def handle(
+        self, method: str, get_header: GetHeader, body: bytes, toolbox: Toolbox
+    ) -> Response:
         """The response to any request; the caller bounds the size of `body`."""
-        cors = cors_headers(get_header("origin"), self._own_origin, self._allowed_origins)
+        cors = cors_headers(
+            get_header("origin"), self._own_origin, self._allowed_origins
+        )
         try:
             if not cors:
-                raise RpcError("this Origin may not call", status=HTTPStatus.FORBIDDEN, headers=(VARY,))
+                raise RpcError(
+                    "this Origin may not call",
+                    status=HTTPStatus.FORBIDDEN,
+                    headers=(VARY,),
+                )
             response = self._respond(method, get_header, body, toolbox)
         except RpcError as error:
             response = rpc_error_response(error, None)
         return response._replace(headers=response.headers + cors)
 
-    def refusal(self, status: HTTPStatus, message: str, get_header: GetHeader) -> Response:
+    def refusal(
+        self, status: HTTPStatus, message: str, get_header: GetHeader
+    ) -> Response:
         """The response to a request that never reaches `handle`, such as one with too large a body."""
-        code = INVALID_REQUEST if status < HTTPStatus.INTERNAL_SERVER_ERROR else INTERNAL_ERROR
-        cors = cors_headers(get_header("origin"), self._own_origin, self._allowed_origins)
-        return rpc_error_response(RpcError(message, code, status=status, headers=cors), None)
+        code = (
+            INVALID_REQUEST
+            if status < HTTPStatus.INTERNAL_SERVER_ERROR
+            else INTERNAL_ERROR
+        )
+        cors = cors_headers(
+            get_header("origin"), self._own_origin, self._allowed_origins
+        )
+        return rpc_error_response(
+            RpcError(message, code, status=status, headers=cors), None
+        )
 
-    def _respond(self, method: str, get_header: GetHeader, body: bytes, toolbox: Toolbox) -> Response:
+    def _respond(
+        self, method: str, get_header: GetHeader, body: bytes, toolbox: Toolbox
+    ) -> Response:
         if method == "POST":
             return self._post(get_header, body, toolbox)
         if method == "OPTIONS":
             return Response(HTTPStatus.NO_CONTENT, PREFLIGHT, b"")
         reason = "this is an MCP endpoint: POST a JSON-RPC message to it"
-        raise RpcError(reason, status=HTTPStatus.METHOD_NOT_ALLOWED, headers=(("Allow", ALLOWED_METHODS),))
+        raise RpcError(
+            reason,
+            status=HTTPStatus.METHOD_NOT_ALLOWED,
+            headers=(("Allow", ALLOWED_METHODS),),
+        )
 
     def _post(self, get_header: GetHeader, body: bytes, toolbox: Toolbox) -> Response:
         check_content(get_header)
@@ -385,14 +492,20 @@ class McpEndpoint:
         except NotJson as error:
             _, reason = error.faults[0]  # only the first; there may be thousands
             raise RpcError(f"Parse error: {reason}", PARSE_ERROR) from None
-        respond = self._stateless if is_stateless(document, get_header) else self._initialize_era
+        respond = (
+            self._stateless
+            if is_stateless(document, get_header)
+            else self._initialize_era
+        )
         try:
             response = respond(read_message(document), get_header, toolbox)
         except RpcError as error:
             response = rpc_error_response(error, id_of(document))
         return event_response(response) if as_events else response
 
-    def _stateless(self, message: RpcMessage, get_header: GetHeader, toolbox: Toolbox) -> Response:
+    def _stateless(
+        self, message: RpcMessage, get_header: GetHeader, toolbox: Toolbox
+    ) -> Response:
         if message.method is None:
             raise RpcError("expected a request, not a response")
         check_claims(message, get_header)
@@ -400,31 +513,50 @@ class McpEndpoint:
             return ACCEPTED
         check_headers(message, get_header)
         result = result_of(STATELESS_METHODS, toolbox, message)
-        head = {"resultType": "complete", "_meta": {SERVER_INFO: self._server_info(toolbox)}}
-        return json_response(success(message.id, head | result | CACHING.get(message.method, {})))
+        head = {
+            "resultType": "complete",
+            "_meta": {SERVER_INFO: self._server_info(toolbox)},
+        }
+        return json_response(
+            success(message.id, head | result | CACHING.get(message.method, {}))
+        )
 
-    def _initialize_era(self, message: RpcMessage, get_header: GetHeader, toolbox: Toolbox) -> Response:
+    def _initialize_era(
+        self, message: RpcMessage, get_header: GetHeader, toolbox: Toolbox
+    ) -> Response:
         if message.method is None or message.id is None:
             return ACCEPTED
         try:
             result = result_of(self._initialize_methods, toolbox, message)
         except RpcError as error:
-            error.status = HTTPStatus.OK  # clients of this era treat other statuses as a broken connection
+            error.status = (
+                HTTPStatus.OK
+            )  # clients of this era treat other statuses as a broken connection
             raise
         # No state is kept for a session: session ids in requests are ignored, and any instance may respond.
         session = (("Mcp-Session-Id", secrets.token_urlsafe(SESSION_ID_BYTES)),)
-        return json_response(success(message.id, result), session if message.method == "initialize" else ())
+        return json_response(
+            success(message.id, result),
+            session if message.method == "initialize" else (),
+        )
 
     def _initialize(self, toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
         """Accept the requested version if it has a handshake, else offer the newest [R11 basic/lifecycle]."""
         requested = params.get("protocolVersion")
         if not isinstance(requested, str):
-            raise RpcError("protocolVersion: expected a string such as 2025-11-25", INVALID_PARAMS)
+            raise RpcError(
+                "protocolVersion: expected a string such as 2025-11-25", INVALID_PARAMS
+            )
         for name in ("capabilities", "clientInfo"):
             if not isinstance(params.get(name, {}), dict):
                 raise RpcError(f"{name}: expected an object", INVALID_PARAMS)
-        version = requested if requested in INITIALIZE_VERSIONS else INITIALIZE_VERSIONS[0]
-        about = {"serverInfo": self._server_info(toolbox), "instructions": toolbox.instructions}
+        version = (
+            requested if requested in INITIALIZE_VERSIONS else INITIALIZE_VERSIONS[0]
+        )
+        about = {
+            "serverInfo": self._server_info(toolbox),
+            "instructions": toolbox.instructions,
+        }
         return {"protocolVersion": version, "capabilities": CAPABILITIES} | about
 
     def _server_info(self, toolbox: Toolbox) -> Result:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import sys
 
 if sys.platform == "win32":
-    sys.exit("reviewsd runs on Linux, and for local use on macOS; on Windows it needs WSL")
+    sys.exit(
+        "reviewsd runs on Linux, and for local use on macOS; on Windows it needs WSL"
+    )
 
 import argparse
 import asyncio
@@ -32,7 +34,14 @@ from reviewslib.links import TOPIC_PATHS, service_urls
 from reviewslib.process import listening, serving
 from reviewslib.process.logs import start_log
 from reviewslib.process.service_manager import ServiceManager
-from reviewslib.process.settings import BadSetting, Settings, add_flags, flag_name, listing, read_settings
+from reviewslib.process.settings import (
+    BadSetting,
+    Settings,
+    add_flags,
+    flag_name,
+    listing,
+    read_settings,
+)
 from reviewslib.terminal import EXIT_BAD_DATA, EXIT_FAILURE, EXIT_SUCCESS
 from reviewslib.web.app import STORE_PATHS, VERSION, Application
 from reviewslib.web.pages import count_text
@@ -72,7 +81,9 @@ def public_url(settings: Settings) -> str:
     if not settings.base_url and (settings.uds or listening.is_wildcard(settings.host)):
         flag = f"--uds {settings.uds}" if settings.uds else f"--host {settings.host}"
         reason = "feeds, topics and links would have no usable URL"
-        raise BadSetting(f"{flag}: {reason}; add for example --base-url https://reviews.example.com")
+        raise BadSetting(
+            f"{flag}: {reason}; add for example --base-url https://reviews.example.com"
+        )
     return settings.base_url or listening_url(settings)
 
 
@@ -87,20 +98,28 @@ def hub_settings(settings: Settings, base_url: str) -> HubSettings:
     names = [name for name in Settings.__slots__ if name.startswith("hub_")]
     values = {name.removeprefix("hub_"): getattr(settings, name) for name in names}
     user_agent = f"reviewsd/{VERSION} (+{base_url})"
-    return HubSettings(base_url=base_url, state_dir=settings.state_dir, user_agent=user_agent, **values)
+    return HubSettings(
+        base_url=base_url, state_dir=settings.state_dir, user_agent=user_agent, **values
+    )
 
 
 def callback_client(settings: HubSettings) -> CallbackClient:
     """The HTTPS client for these settings. Raises BadSetting for an unusable file of certificates."""
-    ca_file, own_host = settings.ca_file, urlsplit(settings.base_url).hostname or ""
+    ca_file = settings.ca_file
+    own_host = urlsplit(settings.base_url).hostname or ""
     try:
         if ca_file and not ca_file.is_file():  # reading a FIFO could block forever
             raise OSError("there is no such regular file")
         return CallbackClient(
-            settings.user_agent, ca_file, allow_private=settings.allow_private, own_host=own_host
+            settings.user_agent,
+            ca_file,
+            allow_private=settings.allow_private,
+            own_host=own_host,
         )
     except OSError as error:
-        raise BadSetting(f"{flag_name('hub_ca_file')} {ca_file}: {error.strerror or error}") from None
+        raise BadSetting(
+            f"{flag_name('hub_ca_file')} {ca_file}: {error.strerror or error}"
+        ) from None
 
 
 def publish(hub: Hub, snapshot: Snapshot) -> None:
@@ -108,7 +127,9 @@ def publish(hub: Hub, snapshot: Snapshot) -> None:
     topics = {}
     for path in TOPIC_PATHS:
         content = snapshot.fixed[path]
-        topics[path] = Topic(path, content.content_type, joined(content.identity.body), content.digest)
+        topics[path] = Topic(
+            path, content.content_type, joined(content.identity.body), content.digest
+        )
     hub.publish(topics)
 
 
@@ -119,9 +140,11 @@ def check_hub(settings: Settings) -> None:
     """Raise BadSetting for a file or directory that the hub cannot use. Creates nothing."""
     if settings.no_hub:
         return
-    path, mode = settings.state_dir, os.R_OK | os.W_OK | os.X_OK
+    path = settings.state_dir
+    mode = os.R_OK | os.W_OK | os.X_OK
     while not os.path.lexists(path):  # the service creates it when it starts
-        path, mode = path.absolute().parent, os.W_OK | os.X_OK
+        path = path.absolute().parent
+        mode = os.W_OK | os.X_OK
     if not (os.path.isdir(path) and os.access(path, mode)):
         flag = f"{flag_name('state_dir')} {settings.state_dir}"
         raise BadSetting(f"{flag}: {path} is not a directory that this user can write")
@@ -134,7 +157,9 @@ def run(settings: Settings, deadlines: serving.Deadlines | None = None) -> NoRet
 
     Raises BadData, BadSetting and listening.CannotListen before it serves.
     """
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until `serve` handles it; the default ends the process
+    signal.signal(
+        signal.SIGHUP, signal.SIG_IGN
+    )  # until `serve` handles it; the default ends the process
     listening.allow_connections(settings.max_connections)  # before anything is opened
     public_url(settings)  # raises BadSetting before anything is opened
     check_hub(settings)
@@ -144,8 +169,10 @@ def run(settings: Settings, deadlines: serving.Deadlines | None = None) -> NoRet
     else:
         listener = listening.claim_port(settings.host, settings.port)
         settings = replace(settings, port=listener.getsockname()[1])
-    application, manager = application_of(settings), ServiceManager()
-    reloader, loaded = application.reloader, loaded_text(application.snapshot.dataset)
+    application = application_of(settings)
+    manager = ServiceManager()
+    reloader = application.reloader
+    loaded = loaded_text(application.snapshot.dataset)
     for note in application.snapshot.dataset.notes:
         log.info("%s", note)
     for warning in application.snapshot.dataset.warnings:
@@ -156,7 +183,12 @@ def run(settings: Settings, deadlines: serving.Deadlines | None = None) -> NoRet
 
     def ready() -> None:
         address = settings.uds or listening_url(settings)
-        log.info("reviewsd %s listens on %s as %s", VERSION, address, application.urls.base_url)
+        log.info(
+            "reviewsd %s listens on %s as %s",
+            VERSION,
+            address,
+            application.urls.base_url,
+        )
         manager.notify("READY=1", f"STATUS=Serving {loaded}")
         poll = partial(reloader.run, settings.reload_interval)
         threading.Thread(target=poll, name="reload", daemon=True).start()
@@ -182,7 +214,8 @@ def started_hub(settings: Settings, application: Application) -> Hub:
     for name in ("hub_allow_private", "hub_ca_file"):
         if getattr(settings, name):
             log.warning("%s is for tests only", flag_name(name))
-    options, reloader = hub_settings(settings, application.urls.base_url), application.reloader
+    options = hub_settings(settings, application.urls.base_url)
+    reloader = application.reloader
     application.hub = hub = Hub(options, callback_client(options).send)
     reloader.publish = partial(publish, hub)
     publish(hub, reloader.snapshot)
@@ -210,18 +243,24 @@ def check(settings: Settings, sources: Mapping[str, str]) -> int:
 
 def summary(dataset: Dataset) -> Iterator[str]:
     """Lines that summarize the dataset for the operator."""
-    rating, insights = dataset.aggregate_rating, dataset.insights
+    rating = dataset.aggregate_rating
+    insights = dataset.insights
     yield loaded_text(dataset)
     if dataset.reviews:
         yield f"  from {dataset.reviews[-1].day} to {dataset.reviews[0].day}"
     if rating["rating_value"] is not None:
         basis = count_text(rating["review_count"], "review")
-        stars = ", ".join(f"{rating['distribution'][star]} x {star}" for star in "54321")
+        stars = ", ".join(
+            f"{rating['distribution'][star]} x {star}" for star in "54321"
+        )
         yield f"  {rating['rating_value']:g} stars of 5 over {basis}: {stars}"
     basis = count_text(insights["review_count"], "review")
     yield f"Insights of {insights['generated_at'] or 'no date'} from {basis}"
     parts = [f"{len(insights[key])} {key}" for key in ("aspects", "topics", "faq")]
-    parts += [f"{len(insights['entities'][kind])} {kind.replace('_', ' ')}" for kind in ENTITY_KINDS]
+    parts += [
+        f"{len(insights['entities'][kind])} {kind.replace('_', ' ')}"
+        for kind in ENTITY_KINDS
+    ]
     yield f"  {', '.join(parts)}"
     yield from dataset.notes
     for warning in dataset.warnings:
@@ -232,7 +271,9 @@ def get(settings: Settings, target: str) -> int:
     """Print the body of a response; EXIT_FAILURE for an error status. Raises BadData and BadSetting."""
     path, _, query_string = os.fsencode(target).partition(b"?")
     decoded = unquote_to_bytes(path).decode("utf-8", "surrogateescape")
-    request = Request("GET", decoded, query_string.decode("latin-1"), {"host": "localhost"}.get)
+    request = Request(
+        "GET", decoded, query_string.decode("latin-1"), {"host": "localhost"}.get
+    )
     response = resolved(application_of(settings).respond(request))
     write_output(joined(response.body))
     return EXIT_SUCCESS if response.status < 400 else EXIT_FAILURE
@@ -240,9 +281,12 @@ def get(settings: Settings, target: str) -> int:
 
 def subscriptions(settings: Settings) -> int:
     """List the subscriptions. Shows only the hosts of callbacks: paths may be secret. Raises StoreFault."""
-    rows, path = store.list_subscriptions(settings.state_dir), settings.state_dir / store.STORE_FILE_NAME
+    rows = store.list_subscriptions(settings.state_dir)
+    path = settings.state_dir / store.STORE_FILE_NAME
     if not rows and not path.exists():
-        raise store.StoreFault(f"{path}: there is no store of subscriptions; see {flag_name('state_dir')}")
+        raise store.StoreFault(
+            f"{path}: there is no store of subscriptions; see {flag_name('state_dir')}"
+        )
     lines = [listing_text(row, time.time()) for row in rows]
     return write_output("\n".join(lines) or "no subscriptions")
 
@@ -263,24 +307,38 @@ def listing_text(row: Row, now: float) -> str:
     """State, callback host, topic, times and last outcome of a subscription or request."""
     state = row.mode
     if row.mode == "active":
-        state = "ended" if row.expires_at <= now else "failing" if row.failures else "active"
+        state = (
+            "ended"
+            if row.expires_at <= now
+            else "failing"
+            if row.failures
+            else "active"
+        )
     parts = [f"{state:11} {row.host} {row.path} since {utc_text(row.since)}"]
     if row.network and row.network != row.host:
         parts.append(f"at {row.network}")
     if row.mode == "active":
         parts.append(f"until {utc_text(row.expires_at)}")
         parts += [f"{row.failures} failed"] if row.failures else []
-        parts += [f"last {row.outcome} at {utc_text(row.tried_at)}"] if row.tried_at is not None else []
+        parts += (
+            [f"last {row.outcome} at {utc_text(row.tried_at)}"]
+            if row.tried_at is not None
+            else []
+        )
     return ", ".join(parts)
 
 
 def write_output(content: str | bytes) -> int:
     """Write a body or lines to standard output and return EXIT_SUCCESS, or exit with EXIT_FAILURE."""
     if isinstance(content, str):
-        encoding = sys.stdout.encoding if sys.stdout else "ascii"  # sys.stdout is None if closed
+        encoding = (
+            sys.stdout.encoding if sys.stdout else "ascii"
+        )  # sys.stdout is None if closed
         content = f"{content}\n".encode(encoding, "backslashreplace")
     try:
-        with open(1, "wb", closefd=False) as output:  # sys.stdout would fail a second time, at exit
+        with open(
+            1, "wb", closefd=False
+        ) as output:  # sys.stdout would fail a second time, at exit
             output.write(content)
         return EXIT_SUCCESS
     except OSError as error:
@@ -315,15 +373,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def command_line() -> argparse.ArgumentParser:
     """The parser of the command line; every setting is a flag."""
-    about = "Publish what customers wrote about a business: datasets, search, feeds, pages."
+    about = (
+        "Publish what customers wrote about a business: datasets, search, feeds, pages."
+    )
     precedence = "A flag overrides its environment variable, and a variable overrides the default."
     parser = argparse.ArgumentParser("reviewsd", description=about, epilog=precedence)
     add_flags(parser)
     add = parser.add_argument
-    add("--check", action="store_true", help="validate data and settings, print a summary and exit")
-    add("--get", metavar="PATH", help="print the response to a request, without a server, and exit")
-    add("--subscriptions", action="store_true", help="list the hub's subscriptions and requests, and exit")
-    add("--unsubscribe", metavar="HOST", help="remove the subscriptions of a host or .domain, and exit")
+    add(
+        "--check",
+        action="store_true",
+        help="validate data and settings, print a summary and exit",
+    )
+    add(
+        "--get",
+        metavar="PATH",
+        help="print the response to a request, without a server, and exit",
+    )
+    add(
+        "--subscriptions",
+        action="store_true",
+        help="list the hub's subscriptions and requests, and exit",
+    )
+    add(
+        "--unsubscribe",
+        metavar="HOST",
+        help="remove the subscriptions of a host or .domain, and exit",
+    )
     add("--version", action="version", version=f"reviewsd {VERSION}")
     return parser
 

@@ -48,16 +48,40 @@ class Lab(NamedTuple):
 
     def peer(self, application: str, data: Path) -> Server:
         """An application of peers.py under one worker of uvicorn, in an environment made on first use."""
-        python, port = self.cache / "venv-peers" / "bin" / "python", free_port()
+        python = self.cache / "venv-peers" / "bin" / "python"
+        port = free_port()
         if not python.exists():
-            subprocess.run([sys.executable, "-m", "venv", str(python.parents[1])], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *PEERS_REQUIREMENTS], check=True)
-        command = [str(python), "-m", "uvicorn", "--app-dir", str(BENCH), f"peers:{application}"]
-        command += [f"--port={port}", "--loop=uvloop", "--http=httptools", "--no-access-log"]
+            subprocess.run(
+                [sys.executable, "-m", "venv", str(python.parents[1])], check=True
+            )
+        subprocess.run(
+            [str(python), "-m", "pip", "install", "--quiet", *PEERS_REQUIREMENTS],
+            check=True,
+        )
+        command = [
+            str(python),
+            "-m",
+            "uvicorn",
+            "--app-dir",
+            str(BENCH),
+            f"peers:{application}",
+        ]
+        command += [
+            f"--port={port}",
+            "--loop=uvloop",
+            "--http=httptools",
+            "--no-access-log",
+        ]
         return Server(application, command, port, self.scratch, REVIEWS_DATA=str(data))
 
     def nginx(self, files: Path) -> Server:
         """One process of nginx, which serves the directory `files`."""
-        port, path = free_port(), self.scratch / "nginx.conf"
+        port = free_port()
+        path = self.scratch / "nginx.conf"
         path.write_text(NGINX_CONFIGURATION.format(host=HOST, port=port, files=files))
-        return Server("nginx", ["nginx", "-p", str(self.scratch), "-c", str(path)], port, self.scratch)
+        return Server(
+            "nginx",
+            ["nginx", "-p", str(self.scratch), "-c", str(path)],
+            port,
+            self.scratch,
+        )

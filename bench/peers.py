@@ -17,15 +17,24 @@ from fastapi import Depends, FastAPI, Header, HTTPException, Response
 from fastapi.middleware.gzip import GZipMiddleware
 from mcp.server.mcpserver import MCPServer
 
-DOCUMENT: dict[str, Any] = json.loads(Path(os.environ["REVIEWS_DATA"], "reviews.json").read_bytes())
+DOCUMENT: dict[str, Any] = json.loads(
+    Path(os.environ["REVIEWS_DATA"], "reviews.json").read_bytes()
+)
 REVIEWS = DOCUMENT["reviews"]
 REVIEWS.sort(key=lambda r: (r["date"], r["id"]), reverse=True)
-ENTRIES = [(r, date.fromisoformat(r["date"]), (r["text"] or "").casefold()) for r in REVIEWS]
+ENTRIES = [
+    (r, date.fromisoformat(r["date"]), (r["text"] or "").casefold()) for r in REVIEWS
+]
 ENCODED = json.dumps(DOCUMENT, ensure_ascii=False, separators=(",", ":")).encode()
-HEADERS = {"ETag": f'"{hashlib.sha256(repr(REVIEWS).encode()).hexdigest()}"', "Cache-Control": "max-age=60"}
+HEADERS = {
+    "ETag": f'"{hashlib.sha256(repr(REVIEWS).encode()).hexdigest()}"',
+    "Cache-Control": "max-age=60",
+}
 
 
-async def conditional(response: Response, if_none_match: Annotated[str, Header()] = "") -> None:
+async def conditional(
+    response: Response, if_none_match: Annotated[str, Header()] = ""
+) -> None:
     """Answer 304 to a client that holds the current data; else send the tag to validate with."""
     if HEADERS["ETag"] in if_none_match:
         raise HTTPException(304, headers=HEADERS)
@@ -56,8 +65,16 @@ async def search_reviews(
 ) -> dict[str, Any]:
     """`{"matched", "returned", "reviews"}`: the newest verified reviews that pass every filter."""
     needle = query.casefold()
-    hits = [r for r, day, text in ENTRIES if r["rating"] >= min_rating and day >= since and needle in text]
-    return {"matched": len(hits), "returned": len(hits[:limit]), "reviews": hits[:limit]}
+    hits = [
+        r
+        for r, day, text in ENTRIES
+        if r["rating"] >= min_rating and day >= since and needle in text
+    ]
+    return {
+        "matched": len(hits),
+        "returned": len(hits[:limit]),
+        "reviews": hits[:limit],
+    }
 
 
 sdk_app = sdk.streamable_http_app(json_response=True, stateless_http=True)

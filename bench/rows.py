@@ -28,9 +28,24 @@ from lab import BENCH, Lab
 
 sys.path.append(str(BENCH.parent / "tests"))
 import attack_lab
-from attack_lab import CALL_TEXT, HALF_BODY, HALF_HEAD, WHOLE_CALL, WHOLE_GET, connections
+from attack_lab import (
+    CALL_TEXT,
+    HALF_BODY,
+    HALF_HEAD,
+    WHOLE_CALL,
+    WHOLE_GET,
+    connections,
+)
 from proxy_lab import JSON_TYPE, running_proxy
-from servers import HOST, SMALL_SEARCH, LabError, Server, memory_mb, processor_seconds, wait_for
+from servers import (
+    HOST,
+    SMALL_SEARCH,
+    LabError,
+    Server,
+    memory_mb,
+    processor_seconds,
+    wait_for,
+)
 from services import fetch
 from subscribers import Subscribers
 from tools import own_network
@@ -55,8 +70,11 @@ def change(server: Server, data: Path) -> float:
     def tag() -> str:
         return fetch(server, "/reviews.json", "HEAD").headers["etag"]
 
-    before, draft = tag(), data / "draft"
-    draft.write_bytes((data / "reviews.json").read_bytes().replace(b'"name": "', b'"name": "New ', 1))
+    before = tag()
+    draft = data / "draft"
+    draft.write_bytes(
+        (data / "reviews.json").read_bytes().replace(b'"name": "', b'"name": "New ', 1)
+    )
     draft.rename(data / "reviews.json")
     began = time.monotonic()
     server.process.send_signal(signal.SIGHUP)
@@ -81,10 +99,21 @@ def rate(
 
     Raises LabError if a response was an error or did not come.
     """
-    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", str(BENCH / "wrk.lua")]
+    command = [
+        "wrk",
+        "-t1",
+        f"-c{connections}",
+        f"-d{seconds}s",
+        "-s",
+        str(BENCH / "wrk.lua"),
+    ]
     for name, value in (headers or {}).items():
         command += ["-H", f"{name.replace('_', '-')}: {value}"]
-    command += [f"http://{HOST}:{server.port}{path}", "--", *([template, WORDS] if template else [])]
+    command += [
+        f"http://{HOST}:{server.port}{path}",
+        "--",
+        *([template, WORDS] if template else []),
+    ]
     output = subprocess.run(command, capture_output=True, text=True).stdout
     figures = output.rpartition("figures ")[2].split()
     if figures[1:] != ["0"]:
@@ -100,10 +129,13 @@ def probe(server: Server, path: str = SMALL_SEARCH) -> Iterator[list[float]]:
 
     def keep_asking() -> None:
         while not latencies or not ended.wait(0.003):
-            began, status = time.perf_counter(), 0
+            began = time.perf_counter()
+            status = 0
             with suppress(OSError, http.client.HTTPException):
                 status = fetch(server, path).status
-            latencies.append((time.perf_counter() - began) * 1000 if status == 200 else math.inf)
+            latencies.append(
+                (time.perf_counter() - began) * 1000 if status == 200 else math.inf
+            )
 
     thread = threading.Thread(target=keep_asking)
     thread.start()
@@ -127,8 +159,14 @@ UNSEEN_CALL = CALL_TEXT % '{"query":"%s","since":"%s","min_rating":%d}'
 
 def fixed(lab: Lab) -> Iterator[Figure]:
     """A 304 and a small fixed GET: a reviews.json of 2 KB."""
-    data, files, path = lab.data(3), lab.scratch, "/reviews.json"
-    with lab.daemon(data) as ours, lab.peer("fastapi_app", data) as fastapi, lab.nginx(files) as nginx:
+    data = lab.data(3)
+    files = lab.scratch
+    path = "/reviews.json"
+    with (
+        lab.daemon(data) as ours,
+        lab.peer("fastapi_app", data) as fastapi,
+        lab.nginx(files) as nginx,
+    ):
         (files / "reviews.json").write_bytes(fetch(ours, path).body)
         for request, status in (("304", 304), ("small fixed GET", 200)):
             rates = {}
@@ -161,13 +199,20 @@ def mcp(lab: Lab) -> Iterator[Figure]:
     return unseen(lab, "sdk_app", "/mcp", UNSEEN_CALL, headers)
 
 
-def unseen(lab: Lab, peer: str, path: str, template: str, headers: dict[str, str]) -> Iterator[Figure]:
+def unseen(
+    lab: Lab, peer: str, path: str, template: str, headers: dict[str, str]
+) -> Iterator[Figure]:
     """Rates of a template for wrk.lua, 500 reviews. Raises LabError if the servers find different reviews."""
-    data, text, rates, answers = lab.data(500), template % ("pain", "2023-02-28", 4), {}, []
+    data = lab.data(500)
+    text = template % ("pain", "2023-02-28", 4)
+    rates = {}
+    answers = []
     with lab.daemon(data) as ours, lab.peer(peer, data) as other:
         for server in (ours, other):
             method, body = ("POST", text.encode()) if path else ("GET", None)
-            document = json.loads(fetch(server, path or text, method, body, **headers).body)
+            document = json.loads(
+                fetch(server, path or text, method, body, **headers).body
+            )
             result = document["result"]["structuredContent"] if path else document
             answers.append([review["id"] for review in result["reviews"]])
             rates[server.name] = rate(server, lab.seconds, path, headers, template)
@@ -176,15 +221,34 @@ def unseen(lab: Lab, peer: str, path: str, template: str, headers: dict[str, str
     yield from compared(path or "unseen search", rates, 3 if path else 1.5)
 
 
-def compared(request: str, rates: dict[str, float], *budgets: float) -> Iterator[Figure]:
+def compared(
+    request: str, rates: dict[str, float], *budgets: float
+) -> Iterator[Figure]:
     """All rates, and the ratios of the first rate to the others, with the budgets of these ratios."""
     for (name, value), budget in zip(rates.items(), (0, *budgets), strict=True):
         yield Figure(f"{request}, {name}", value, "a second")
         if budget:
-            yield Figure(f"{request}, beside {name}", rates["reviewsd"] / value, "×", at_least=budget)
+            yield Figure(
+                f"{request}, beside {name}",
+                rates["reviewsd"] / value,
+                "×",
+                at_least=budget,
+            )
 
 
-COSTLY_QUERIES = ("", "e", "th", "qz", "the", "and the", "e the", " ", ". ", "ж", "the and " * 24 + "q")
+COSTLY_QUERIES = (
+    "",
+    "e",
+    "th",
+    "qz",
+    "the",
+    "and the",
+    "e the",
+    " ",
+    ". ",
+    "ж",
+    "the and " * 24 + "q",
+)
 EVERY_FILTER = {"min_rating": "1", "since": "2000-01-01", "until": "2030-01-01"}
 EVERY_FILTER |= {"mentions_technician": "Dr.", "mentions_service": "massage-therapy"}
 
@@ -196,7 +260,9 @@ def worst(lab: Lab) -> Iterator[Figure]:
     response is that of the way there and back, and is subtracted.
     """
     for size, budget_ms, empty_budget_ms in ((500, 1, 2), (10_000, 5, 25)):
-        highest: defaultdict[bool, float] = defaultdict(float)  # milliseconds, by whether nothing matches
+        highest: defaultdict[bool, float] = defaultdict(
+            float
+        )  # milliseconds, by whether nothing matches
         with lab.daemon(lab.data(size)) as ours:
             for query in COSTLY_QUERIES:
                 for offset, filters in ((0, {}), (size // 2, {}), (0, EVERY_FILTER)):
@@ -206,10 +272,15 @@ def worst(lab: Lab) -> Iterator[Figure]:
                     if any(first.status != 200 for first, _ in pairs):
                         raise LabError(f"{path} is not answered")
                     is_empty = pairs[0][0].body.startswith(b'{"matched":0,')
-                    milliseconds = median(first.seconds - again.seconds for first, again in pairs) * 1000
+                    milliseconds = (
+                        median(first.seconds - again.seconds for first, again in pairs)
+                        * 1000
+                    )
                     highest[is_empty] = max(highest[is_empty], milliseconds)
         yield Figure(f"worst search, {size}", highest[False], "ms", budget_ms)
-        yield Figure(f"worst empty search, {size}", highest[True], "ms", empty_budget_ms)
+        yield Figure(
+            f"worst empty search, {size}", highest[True], "ms", empty_budget_ms
+        )
 
 
 def start(lab: Lab) -> Iterator[Figure]:
@@ -219,7 +290,12 @@ def start(lab: Lab) -> Iterator[Figure]:
     data = lab.data(10_000)
     with lab.daemon(data) as ours, lab.peer("fastapi_app", data) as fastapi:
         yield Figure("start, 10000", ours.start_seconds, "s")
-        yield Figure("start, 10000, beside fastapi_app", ours.start_seconds / fastapi.start_seconds, "×", 2.7)
+        yield Figure(
+            "start, 10000, beside fastapi_app",
+            ours.start_seconds / fastapi.start_seconds,
+            "×",
+            2.7,
+        )
 
 
 def reload(lab: Lab) -> Iterator[Figure]:
@@ -227,7 +303,12 @@ def reload(lab: Lab) -> Iterator[Figure]:
     for size, budget in ((500, 0.15), (10_000, 1.5)):
         data = lab.data(size)
         with lab.daemon(data) as ours, probe(ours) as latencies:
-            yield Figure(f"reload, {size}", median(change(ours, data) for _ in range(3)), "s", budget)
+            yield Figure(
+                f"reload, {size}",
+                median(change(ours, data) for _ in range(3)),
+                "s",
+                budget,
+            )
     yield Figure("GET p99 during reloads, 10000", p99(latencies), "ms", 30)
     yield Figure("longest GET during reloads, 10000", max(latencies), "ms", 100)
 
@@ -240,7 +321,9 @@ def memory(lab: Lab) -> Iterator[Figure]:
                 fetch(ours, "/reviews.json", accept_encoding=coding)
             rate(ours, 1, template=UNSEEN_SEARCH)
             time.sleep(2)
-            yield Figure(f"resident, {size or 'sample'}", memory_mb(ours.pid), "MB", budget_mb)
+            yield Figure(
+                f"resident, {size or 'sample'}", memory_mb(ours.pid), "MB", budget_mb
+            )
 
 
 PREPARED = "/robots.txt"
@@ -249,12 +332,16 @@ PREPARED = "/robots.txt"
 def searches(lab: Lab) -> Iterator[Figure]:
     """GETs of a prepared document while 50 connections send unseen searches, 10,000 reviews."""
     with lab.daemon(lab.data(10_000)) as ours, ThreadPoolExecutor(1) as pool:
-        load = pool.submit(rate, ours, lab.seconds + 2, template=UNSEEN_SEARCH, connections=50)
+        load = pool.submit(
+            rate, ours, lab.seconds + 2, template=UNSEEN_SEARCH, connections=50
+        )
         time.sleep(1)
         with probe(ours, PREPARED) as latencies:
             time.sleep(lab.seconds)
         load.result()
-    yield Figure("GET p50 beside 50 unseen searches, 10000", median(latencies), "ms", 10)
+    yield Figure(
+        "GET p50 beside 50 unseen searches, 10000", median(latencies), "ms", 10
+    )
     yield Figure("GET p99 beside 50 unseen searches, 10000", p99(latencies), "ms", 40)
 
 
@@ -264,20 +351,34 @@ def unread(lab: Lab) -> Iterator[Figure]:
         fetch(ours, "/reviews.json")
         time.sleep(2)
         before = memory_mb(ours.pid)
-        with probe(ours, PREPARED) as latencies, connections(ours.port, [WHOLE_GET] * 990):
+        with (
+            probe(ours, PREPARED) as latencies,
+            connections(ours.port, [WHOLE_GET] * 990),
+        ):
             time.sleep(10)
         most = memory_mb(ours.pid, "VmHWM")
-        yield Figure("highest with 990 unread answers of 10000, above rest", most - before, "MB", 350)
+        yield Figure(
+            "highest with 990 unread answers of 10000, above rest",
+            most - before,
+            "MB",
+            350,
+        )
         yield Figure("GET p99 beside them", p99(latencies), "ms", 100)
         began = time.monotonic()
         wait_for("memory given back", lambda: memory_mb(ours.pid) < before + 60)
-        yield Figure("memory given back after they left", time.monotonic() - began, "s", 120)
+        yield Figure(
+            "memory given back after they left", time.monotonic() - began, "s", 120
+        )
 
 
 def slow(lab: Lab) -> Iterator[Figure]:
     """450 connections with half of a head, and as many with half of a body."""
     sent = [HALF_HEAD, HALF_BODY] * 450
-    with lab.daemon(lab.data(SAMPLE)) as ours, connections(ours.port, sent), probe(ours) as latencies:
+    with (
+        lab.daemon(lab.data(SAMPLE)) as ours,
+        connections(ours.port, sent),
+        probe(ours) as latencies,
+    ):
         time.sleep(4)
     yield Figure("GET p99 beside 900 slow connections", p99(latencies), "ms", 50)
 
@@ -287,23 +388,33 @@ def stop(lab: Lab) -> Iterator[Figure]:
     sent = [HALF_HEAD, HALF_BODY, b"", WHOLE_GET, WHOLE_CALL] * 180
     with lab.daemon(lab.data(SAMPLE)) as ours, connections(ours.port, sent):
         yield Figure("stop with all these connections", ours.stop(), "s", 5)
-    data, subscribers = lab.data(500), Subscribers(lab.scratch)
+    data = lab.data(500)
+    subscribers = Subscribers(lab.scratch)
     with lab.daemon(data, *subscribers.flags) as ours:
-        subscribers.subscribe(ours, [("hanging", number, TOPIC) for number in range(32)])
+        subscribers.subscribe(
+            ours, [("hanging", number, TOPIC) for number in range(32)]
+        )
         change(ours, data)
-        wait_for("delivery", lambda: subscribers.events["deliveries to hanging callbacks"] > 0)
+        wait_for(
+            "delivery",
+            lambda: subscribers.events["deliveries to hanging callbacks"] > 0,
+        )
         yield Figure("stop with hanging deliveries", ours.stop(), "s", 5)
 
 
 def hub(lab: Lab) -> Iterator[Figure]:
     """The delivery of a change to 500, and to 5,000 subscribers with 50 addresses."""
-    data, seconds = lab.data(500), {}
+    data = lab.data(500)
+    seconds = {}
     for count, budget_s in ((500, 15), (5000, math.inf)):
         subscribers = Subscribers(lab.scratch)
         with lab.daemon(data, *subscribers.flags) as ours:
-            subscribers.subscribe(ours, [("steady", number, TOPIC) for number in range(count)])
+            subscribers.subscribe(
+                ours, [("steady", number, TOPIC) for number in range(count)]
+            )
             with probe(ours) as latencies:
-                began, before = time.monotonic(), processor_seconds(ours.pid)
+                began = time.monotonic()
+                before = processor_seconds(ours.pid)
                 change(ours, data)
                 content = fetch(ours, TOPIC).body
                 for callback in range(count):
@@ -317,12 +428,16 @@ def hub(lab: Lab) -> Iterator[Figure]:
     yield Figure("5,000 subscribers beside 500", seconds[5000] / seconds[500], "×", 12)
 
 
-requests, UNSEEN_PAGE = partial(partial, attack_lab.requests), "/reviews?query=#"
-ONE, WIDE = [attack_lab.ATTACKER], attack_lab.WIDE_ATTACKER
+requests = partial(partial, attack_lab.requests)
+UNSEEN_PAGE = "/reviews?query=#"
+ONE = [attack_lab.ATTACKER]
+WIDE = attack_lab.WIDE_ATTACKER
 ATTACKS = {
     "256 slow readers": partial(attack_lab.slow_readers, sources=256 * ONE),
     "256 slow bodies": partial(attack_lab.slow_bodies, sources=256 * ONE),
-    "new query strings": requests(path="/reviews.json?#", sources=4 * ONE, pause_seconds=0),
+    "new query strings": requests(
+        path="/reviews.json?#", sources=4 * ONE, pause_seconds=0
+    ),
     "unseen pages": requests(path=UNSEEN_PAGE),
     "tool calls": requests(path="/mcp", body=attack_lab.SMALL_CALL),
     "a /48": requests(path=UNSEEN_PAGE, sources=WIDE),
@@ -331,21 +446,45 @@ ATTACKS = {
 
 def attacks(lab: Lab) -> Iterator[Figure]:
     """The effect of one client's attack on others, through the shipped nginx. Needs root for a network."""
-    data, seconds = lab.data(2000), 2 * lab.seconds
+    data = lab.data(2000)
+    seconds = 2 * lab.seconds
     for number, (name, attack) in enumerate(ATTACKS.items()):
         directory = lab.scratch / str(number)
         directory.mkdir()
         proxy_of = partial(running_proxy, directory, "nginx", checkout=lab.checkout)
-        with own_network(*WIDE), lab.daemon(data) as ours, proxy_of([ours.port]) as proxy:
+        with (
+            own_network(*WIDE),
+            lab.daemon(data) as ours,
+            proxy_of([ours.port]) as proxy,
+        ):
             alone = attack_lab.others(proxy, seconds)
             with attack_lab.in_another_process(attack(proxy)):
                 beside = attack_lab.others(proxy, seconds)
         what = f"of others through nginx beside {name}"
-        yield Figure(f"refused {what}", sum(status != 200 for status, _ in beside), "", 0)
+        yield Figure(
+            f"refused {what}", sum(status != 200 for status, _ in beside), "", 0
+        )
         for measure, of in (("median", median), ("p99", p99)):
-            value, usual = (of([ms for _, ms in answers]) for answers in (beside, alone))
+            value, usual = (
+                of([ms for _, ms in answers]) for answers in (beside, alone)
+            )
             yield Figure(f"{measure} {what}", value, "ms")
             yield Figure(f"{measure} {what}, to alone", value / usual, "×", 4)
 
 
-ROWS = (fixed, large, search, mcp, worst, start, reload, memory, searches, unread, slow, stop, hub, attacks)
+ROWS = (
+    fixed,
+    large,
+    search,
+    mcp,
+    worst,
+    start,
+    reload,
+    memory,
+    searches,
+    unread,
+    slow,
+    stop,
+    hub,
+    attacks,
+)

@@ -42,12 +42,16 @@ class Callback(BaseHTTPRequestHandler):
         global expected
         url = urlsplit(self.path)
         parameters = {name: values[0] for name, values in parse_qs(url.query).items()}
-        mode, topic = parameters.get("hub.mode"), parameters.get("hub.topic")
+        mode = parameters.get("hub.mode")
+        topic = parameters.get("hub.topic")
         is_ours = url.path == urlsplit(CALLBACK).path and topic == links["self"]
         is_expected = is_ours and mode == expected
         if is_expected:
             expected = ""
-        self.answer(200 if is_expected else 404, parameters.get("hub.challenge", "") if is_expected else "")
+        self.answer(
+            200 if is_expected else 404,
+            parameters.get("hub.challenge", "") if is_expected else "",
+        )
         if is_expected:
             confirmed.put(int(parameters.get("hub.lease_seconds", "0")))
         if is_expected or (is_ours and mode == "denied"):
@@ -57,7 +61,9 @@ class Callback(BaseHTTPRequestHandler):
         """Receive the full content of the topic after a change."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         signature = "sha256=" + hmac.digest(SECRET.encode(), body, "sha256").hex()
-        is_genuine = hmac.compare_digest(signature.encode(), self.headers.get("X-Hub-Signature", "").encode())
+        is_genuine = hmac.compare_digest(
+            signature.encode(), self.headers.get("X-Hub-Signature", "").encode()
+        )
         self.answer(204 if is_genuine else 403)
         for item in json.loads(body)["items"] if is_genuine else ():
             if items.get(item["id"]) != item:
@@ -77,14 +83,21 @@ class Callback(BaseHTTPRequestHandler):
 def request(mode: str) -> float:
     """Send a request to the hub and wait for its verification. Returns the seconds until the next request."""
     global expected
-    form = {"hub.mode": mode, "hub.topic": links["self"], "hub.callback": CALLBACK, "hub.secret": SECRET}
+    form = {
+        "hub.mode": mode,
+        "hub.topic": links["self"],
+        "hub.callback": CALLBACK,
+        "hub.secret": SECRET,
+    }
     while not confirmed.empty():  # late verifications of an earlier request
         confirmed.get()
     expected = mode
     try:
         with urlopen(links["hub"], urlencode(form).encode(), timeout=30) as accepted:
             print(accepted.status, accepted.read().decode().strip(), flush=True)
-        return confirmed.get(timeout=WAIT_SECONDS) / 2  # the second half of the lease leaves time for retries
+        return (
+            confirmed.get(timeout=WAIT_SECONDS) / 2
+        )  # the second half of the lease leaves time for retries
     except HTTPError as refusal:
         print(refusal.code, refusal.read().decode().strip(), flush=True)
         if refusal.code < 500 and refusal.code != 429:
@@ -100,15 +113,24 @@ def request(mode: str) -> float:
 
 try:
     with urlopen(TOPIC, timeout=30) as feed:
-        links = {rel: url for url, rel in re.findall('<([^>]*)>; rel="(hub|self)"', feed.headers["Link"])}
+        links = {
+            rel: url
+            for url, rel in re.findall(
+                '<([^>]*)>; rel="(hub|self)"', feed.headers["Link"]
+            )
+        }
         items = {item["id"]: item for item in json.load(feed)["items"]}
 except OSError as fault:
     sys.exit(f"{TOPIC}: {fault}")
-signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs of a shell ignore this signal
+signal.signal(
+    signal.SIGINT, signal.default_int_handler
+)  # background jobs of a shell ignore this signal
 tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
 tls.load_cert_chain(CERTIFICATE)
 server = ThreadingHTTPServer(("", urlsplit(CALLBACK).port or 443), Callback)
-server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+server.socket = tls.wrap_socket(
+    server.socket, server_side=True, do_handshake_on_connect=False
+)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 try:
     while True:

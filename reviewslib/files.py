@@ -19,8 +19,14 @@ from typing import BinaryIO, NamedTuple
 
 LARGEST_FILE_BYTES = 64 * 1024 * 1024  # 100,000 reviews as long as those of the sample
 READ_ATTEMPTS = 5
-SETTLE_SECONDS = 0.05  # the pause between two attempts to read a file that is being written
-OTHER_KINDS = (errno.EISDIR, errno.ELOOP, errno.ENXIO)  # errors of opening a directory, a symlink, a socket
+SETTLE_SECONDS = (
+    0.05  # the pause between two attempts to read a file that is being written
+)
+OTHER_KINDS = (
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENXIO,
+)  # errors of opening a directory, a symlink, a socket
 ZIP_SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06")  # with and without members
 
 # ---- One file: its content, and the time of its last change ----
@@ -36,7 +42,9 @@ class ChangesWhileRead(OSError):
 @contextmanager
 def opened(path: Path, *, follow: bool = False) -> Iterator[BinaryIO]:
     """Opens a regular file; a symlink only with `follow`."""
-    flags = os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)  # opening a FIFO would block
+    flags = (
+        os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
+    )  # opening a FIFO would block
     irregular = OSError(None, "it is not a regular file", str(path))
     try:
         file = open(path, "rb", opener=lambda name, _: os.open(name, flags))  # noqa: SIM115
@@ -89,9 +97,13 @@ def last_change(path: Path) -> float:
     A copy may keep an old modification time, but has a new change time (inode(7)). The times of symlinks in
     the path count as well, since a symlink may have been replaced.
     """
-    symlinks = [parent for parent in (path, *path.absolute().parents) if parent.is_symlink()]
+    symlinks = [
+        parent for parent in (path, *path.absolute().parents) if parent.is_symlink()
+    ]
     statuses = [path.stat(), *(symlink.lstat() for symlink in symlinks)]
-    return max(seconds for status in statuses for seconds in (status.st_mtime, status.st_ctime))
+    return max(
+        seconds for status in statuses for seconds in (status.st_mtime, status.st_ctime)
+    )
 
 
 Stamp = tuple[int, int, int, int]
@@ -114,7 +126,9 @@ class Member(NamedTuple):
     data: bytes | None  # None if the path does not match `wanted`
 
 
-def in_folder(folder: Path, wanted: re.Pattern[str], symlinks: list[Path]) -> Iterator[Member]:
+def in_folder(
+    folder: Path, wanted: re.Pattern[str], symlinks: list[Path]
+) -> Iterator[Member]:
     """All files of a folder, in order, with the content of those whose path in it matches `wanted`.
 
     Symlinks are not followed, but added to `symlinks`.
@@ -128,7 +142,8 @@ def in_folder(folder: Path, wanted: re.Pattern[str], symlinks: list[Path]) -> It
                 symlinks.append(path)
             elif wanted.fullmatch(str(relative)):
                 with opened(path) as file:
-                    content, changed = read_whole(file, path), os.fstat(file.fileno()).st_mtime
+                    content = read_whole(file, path)
+                    changed = os.fstat(file.fileno()).st_mtime
                 yield Member(relative, str(path), changed, content)
             else:
                 yield Member(relative, str(path), 0, None)
@@ -142,12 +157,17 @@ def is_archive(file: BinaryIO) -> bool:
 def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[Member]:
     """All files of an open ZIP archive, with the content of those whose path in it matches `wanted`."""
     try:
-        archive, changed = zipfile.ZipFile(file), os.fstat(file.fileno()).st_mtime
+        archive = zipfile.ZipFile(file)
+        changed = os.fstat(file.fileno()).st_mtime
         for info in archive.infolist():
-            name, data = f"{path}:{info.filename}", None
+            name = f"{path}:{info.filename}"
+            data = None
             if wanted.fullmatch(info.filename):
                 with archive.open(info) as member:
-                    if len(data := member.read(LARGEST_FILE_BYTES + 1)) > LARGEST_FILE_BYTES:
+                    if (
+                        len(data := member.read(LARGEST_FILE_BYTES + 1))
+                        > LARGEST_FILE_BYTES
+                    ):
                         raise too_large(name)
             yield Member(PurePosixPath(info.filename), name, changed, data)
     except Exception as error:  # zipfile and its decoders raise a dozen exceptions for damaged archives
@@ -201,7 +221,9 @@ def sync_to_disk(descriptor: int) -> None:
     os.fsync(descriptor)
 
 
-def write(path: Path, content: bytes, sync: Callable[[int], None] = sync_to_disk) -> None:
+def write(
+    path: Path, content: bytes, sync: Callable[[int], None] = sync_to_disk
+) -> None:
     """Replaces a file atomically, unless it has this content already."""
     path = Path(os.path.realpath(path))  # accepts symlink loops, unlike `resolve`
     is_replacement = path.exists()
@@ -210,7 +232,9 @@ def write(path: Path, content: bytes, sync: Callable[[int], None] = sync_to_disk
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.draft")
     try:
-        draft.unlink(missing_ok=True)  # a killed process left it, or it is a planted symlink
+        draft.unlink(
+            missing_ok=True
+        )  # a killed process left it, or it is a planted symlink
         with open(draft, "xb") as file:
             if is_replacement:
                 os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
@@ -225,7 +249,9 @@ def write(path: Path, content: bytes, sync: Callable[[int], None] = sync_to_disk
             draft.unlink()
 
 
-def rename(path: Path, target: Path, sync: Callable[[int], None] = sync_to_disk) -> None:
+def rename(
+    path: Path, target: Path, sync: Callable[[int], None] = sync_to_disk
+) -> None:
     """Renames a file to `target`, which is in the same directory and may exist."""
     target = Path(os.path.realpath(target))
     os.replace(path, target)

@@ -29,8 +29,21 @@ MCP_PATH = "/mcp"
 HUB_PATH = "/api/websub/hub"
 
 TOPIC_PATHS = (ATOM_FEED_PATH, JSON_FEED_PATH, REVIEWS_PATH)  # of the hub
-DATA_PATHS = (REVIEWS_PATH, INSIGHTS_PATH, JSON_FEED_PATH, ATOM_FEED_PATH, CONTRACT_PATH)
-FIXED_PATHS = (*DATA_PATHS, LLMS_PATH, SITEMAP_PATH, ROBOTS_PATH, ICON_PATH, BADGE_PATH)  # without HOME_PATH
+DATA_PATHS = (
+    REVIEWS_PATH,
+    INSIGHTS_PATH,
+    JSON_FEED_PATH,
+    ATOM_FEED_PATH,
+    CONTRACT_PATH,
+)
+FIXED_PATHS = (
+    *DATA_PATHS,
+    LLMS_PATH,
+    SITEMAP_PATH,
+    ROBOTS_PATH,
+    ICON_PATH,
+    BADGE_PATH,
+)  # without HOME_PATH
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +83,27 @@ class ServiceUrls:
 
     def selection(self, **filters: str | int) -> str:
         """The URL of the review list with `filters`, which have the names of search parameters."""
-        return f"{self.review_list}?{urlencode(filters)}" if filters else self.review_list
+        return (
+            f"{self.review_list}?{urlencode(filters)}" if filters else self.review_list
+        )
 
     def directory(self) -> dict[str, str]:
         """The URLs by name, as `/` returns them to programs."""
-        urls = asdict(self) | {"since": self.since + "{date}", "review": self.review + "{id}"}
+        urls = asdict(self) | {
+            "since": self.since + "{date}",
+            "review": self.review + "{id}",
+        }
         del urls["icon"], urls["sitemap"]
-        return {"page" if name == "home" else name: url for name, url in urls.items() if url}
+        return {
+            "page" if name == "home" else name: url for name, url in urls.items() if url
+        }
 
 
 def service_urls(base_url: str, with_hub: bool = True) -> ServiceUrls:
     """The URLs of a service at `base_url`, which does not end with a slash."""
-    urls = ServiceUrls(**{name: base_url + path for name, path in asdict(ServiceUrls()).items()})
+    urls = ServiceUrls(
+        **{name: base_url + path for name, path in asdict(ServiceUrls()).items()}
+    )
     return urls if with_hub else replace(urls, hub="")
 
 

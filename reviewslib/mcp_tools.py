@@ -16,7 +16,15 @@ from reviewslib.dataset import reviews
 from reviewslib.dataset.contract import Contract, Parameter, Schema, resolve
 from reviewslib.dataset.insights import ENTITY_KINDS
 from reviewslib.dataset.provenance import published_on, review_called, shown_sources
-from reviewslib.dataset.query import MAX_LISTED, BadQuery, Issue, Query, echo, known_names, read_arguments
+from reviewslib.dataset.query import (
+    MAX_LISTED,
+    BadQuery,
+    Issue,
+    Query,
+    echo,
+    known_names,
+    read_arguments,
+)
 from reviewslib.dataset.reviews import Dataset, ReviewList
 from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.dataset.text import loosen
@@ -49,15 +57,25 @@ OVERALL_KEYS = {
     "date_range": component("DateRange"),
     "overall_sentiment": component("OverallSentiment"),
 }
-OVERVIEW = object_of(id=TEXT, label=TEXT, mention_count=component("Count"), score=component("Score"))
+OVERVIEW = object_of(
+    id=TEXT, label=TEXT, mention_count=component("Count"), score=component("Score")
+)
 OVERVIEW_KINDS = ("aspects", "topics", *ENTITY_KINDS)
-SUMMARY = object_of(**OVERALL_KEYS, trend=NULLABLE_TEXT, **dict.fromkeys(OVERVIEW_KINDS, list_of(OVERVIEW)))
+SUMMARY = object_of(
+    **OVERALL_KEYS,
+    trend=NULLABLE_TEXT,
+    **dict.fromkeys(OVERVIEW_KINDS, list_of(OVERVIEW)),
+)
 RATED_BUSINESS = object_of(
-    business=component("Business"), aggregate_rating=component("AggregateRating"), sources=list_of(TEXT)
+    business=component("Business"),
+    aggregate_rating=component("AggregateRating"),
+    sources=list_of(TEXT),
 )
 PEOPLE = object_of(matched=INTEGER, technicians=list_of(component("EntityInsight")))
 QUESTIONS = object_of(matched=INTEGER, faq=list_of(component("FaqEntry")))
-QUESTIONS["properties"]["hints"] = list_of(TEXT)  # optional: present only if nothing matches
+QUESTIONS["properties"]["hints"] = list_of(
+    TEXT
+)  # optional: present only if nothing matches
 
 
 # ---- Lookup of entries of the insights ----
@@ -66,16 +84,21 @@ QUESTIONS["properties"]["hints"] = list_of(TEXT)  # optional: present only if no
 def entries_of(dataset: Dataset, kind: str) -> list[dict[str, Json]]:
     """The entries of one kind of insights, which may be nested in the document."""
     insights = dataset.insights
-    return list((insights | insights["entities"] | insights["temporal"]).get(kind) or ())
+    return list(
+        (insights | insights["entities"] | insights["temporal"]).get(kind) or ()
+    )
 
 
 def entry_of(dataset: Dataset, kind: str, parameter: str, value: str) -> bytes:
     """The JSON of the entry with this id or label, compared loosely. Raises BadQuery, which lists entries."""
-    entries, name = entries_of(dataset, kind), loosen(value)
+    entries = entries_of(dataset, kind)
+    name = loosen(value)
     for entry in entries:
         if name in (loosen(entry["id"]), loosen(entry["label"])):
             return encode(entry)
-    listing = known_names(kind, value, [f"{entry['id']} ({entry['label']})" for entry in entries])
+    listing = known_names(
+        kind, value, [f"{entry['id']} ({entry['label']})" for entry in entries]
+    )
     raise unknown(parameter, f"no {parameter} has this id or label. {listing}")
 
 
@@ -103,7 +126,10 @@ NAME_WORDS = "Words of the name in any order and case (a surname is enough), or 
 NAME = Parameter("name", "name", NAME_WORDS, required=True)
 FAQ_WORDS = "Only entries whose question or answer contains this text, in any case. Absent: all."
 Function = Callable[..., bytes | ReviewList]
-NOUNS = {"faq": "questions", "monthly": "months"}  # for messages: kinds whose names are not plural nouns
+NOUNS = {
+    "faq": "questions",
+    "monthly": "months",
+}  # for messages: kinds whose names are not plural nouns
 MAX_EXAMPLES = 3  # labels in a description
 
 
@@ -139,8 +165,11 @@ def tool(
     """A decorator that adds a function to TOOLS; the function's docstring is the tool's description."""
 
     def registered(function: Function) -> Function:
-        name, description = function.__name__, " ".join((function.__doc__ or "").split())
-        TOOLS[name] = Tool(name, title, description, parameters, output, function, kinds)
+        name = function.__name__
+        description = " ".join((function.__doc__ or "").split())
+        TOOLS[name] = Tool(
+            name, title, description, parameters, output, function, kinds
+        )
         return function
 
     return registered
@@ -156,7 +185,9 @@ def get_business(dataset: Dataset) -> bytes:
     return encode(rated | {"sources": dataset.sources})
 
 
-@tool("What reviews say, in brief", SUMMARY, kinds=(*OVERVIEW_KINDS, "monthly", "summary"))
+@tool(
+    "What reviews say, in brief", SUMMARY, kinds=(*OVERVIEW_KINDS, "monthly", "summary")
+)
 def get_insights_summary(dataset: Dataset) -> bytes:
     """What all reviews of {business} say together. Call it after get_business. It has a summary, the overall
     sentiment (`score` from -1, all bad, to 1, all good) and its trend; then the aspects, topics, technicians
@@ -164,14 +195,20 @@ def get_insights_summary(dataset: Dataset) -> bytes:
     number of reviews that mention it and their score. The other tools take these ids and labels. null or an
     empty list means that the insights do not say."""
     insights = dataset.insights
-    summary = {key: insights.get(key) for key in OVERALL_KEYS} | {"trend": insights["temporal"]["trend"]}
+    summary = {key: insights.get(key) for key in OVERALL_KEYS} | {
+        "trend": insights["temporal"]["trend"]
+    }
     for kind in OVERVIEW_KINDS:
         entries = entries_of(dataset, kind)
-        summary[kind] = [{key: entry.get(key) for key in OVERVIEW["properties"]} for entry in entries]
+        summary[kind] = [
+            {key: entry.get(key) for key in OVERVIEW["properties"]} for entry in entries
+        ]
     return encode(summary)
 
 
-@tool("Search reviews", component("SearchResult"))  # takes the search parameters of the contract
+@tool(
+    "Search reviews", component("SearchResult")
+)  # takes the search parameters of the contract
 def search_reviews(dataset: Dataset, **filters: Any) -> ReviewList:
     """Find {called} of {business} by words, stars, dates, the person or service mentioned, and `source`
     ({sources}). A review must pass every filter; without filters all reviews match. Newest first; `matched`
@@ -190,11 +227,16 @@ def get_recent_reviews(dataset: Dataset, limit: int) -> ReviewList:
 def get_review(dataset: Dataset, id: str) -> bytes:
     """One of the {called} of {business}, by its id or page_url. {reviews}"""
     if (review := reviews.review_at(dataset, id)) is None:
-        raise unknown("id", "no review has this id; search_reviews and get_recent_reviews return ids")
+        raise unknown(
+            "id",
+            "no review has this id; search_reviews and get_recent_reviews return ids",
+        )
     return bytes(review.json)
 
 
-@tool("Sentiment about one aspect", component("AspectInsight"), ASPECT, kinds=("aspects",))
+@tool(
+    "Sentiment about one aspect", component("AspectInsight"), ASPECT, kinds=("aspects",)
+)
 def get_aspect_sentiment(dataset: Dataset, aspect: str) -> bytes:
     """What customers say about one aspect of {business}, such as {aspects}: how many reviews praise it,
     criticize it or do neither. {insights}"""
@@ -214,13 +256,22 @@ def get_technician(dataset: Dataset, name: str) -> bytes:
     return encode({"matched": len(matches), "technicians": matches})
 
 
-@tool("What customers say about a service", component("EntityInsight"), SERVICE, kinds=("services",))
+@tool(
+    "What customers say about a service",
+    component("EntityInsight"),
+    SERVICE,
+    kinds=("services",),
+)
 def get_service(dataset: Dataset, service: str) -> bytes:
     """What customers say about one service that {business} offers, such as {services}. {insights}"""
     return entry_of(dataset, "services", "service", service)
 
 
-@tool("Recurring topics", object_of(topics=list_of(component("TopicInsight"))), kinds=("topics",))
+@tool(
+    "Recurring topics",
+    object_of(topics=list_of(component("TopicInsight"))),
+    kinds=("topics",),
+)
 def get_topics(dataset: Dataset) -> bytes:
     """Subjects that recur in reviews of {business}, each with a short summary. {insights}"""
     return encode({"topics": dataset.insights["topics"]})
@@ -234,12 +285,22 @@ def get_sentiment_trend(dataset: Dataset) -> bytes:
     return encode(dataset.insights["temporal"])
 
 
-@tool("Questions that reviews answer", QUESTIONS, Parameter("query", "text", FAQ_WORDS), kinds=("faq",))
+@tool(
+    "Questions that reviews answer",
+    QUESTIONS,
+    Parameter("query", "text", FAQ_WORDS),
+    kinds=("faq",),
+)
 def get_faq(dataset: Dataset, query: str | None) -> bytes:
     """Questions that people ask about {business}, with answers taken from its reviews; get_review takes the
     ids in `review_ids`. `matched` counts the questions returned; if none matches, `hints` lists others."""
-    text, faq = loosen(query or ""), entries_of(dataset, "faq")
-    matches = [entry for entry in faq if any(text in loosen(entry[key]) for key in ("question", "answer"))]
+    text = loosen(query or "")
+    faq = entries_of(dataset, "faq")
+    matches = [
+        entry
+        for entry in faq
+        if any(text in loosen(entry[key]) for key in ("question", "answer"))
+    ]
     result: dict[str, Json] = {"matched": len(matches), "faq": matches}
     if not matches:
         result["hints"] = [entry["question"] for entry in faq[:MAX_LISTED]]
@@ -258,14 +319,21 @@ INSTRUCTIONS = (
 
 Parameters = Mapping[str, Parameter]  # of a tool, by name
 Words = Mapping[str, str]  # from the data, by placeholder
-HINTS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+HINTS = {
+    "readOnlyHint": True,
+    "destructiveHint": False,
+    "idempotentHint": True,
+    "openWorldHint": False,
+}
 # Clients generate code from schemas and send them to model providers, some of which refuse all tools because
 # of a `$ref` or an unknown keyword. So references are resolved, and only these keywords, `items` and
 # `properties` are kept. A value that conforms to the contract's schema also conforms to the plain schema.
 PLAIN_KEYWORDS = ("type", "enum", "required")
 
 
-def declaration(tool: Tool, parameters: Parameters, document: Json, words: Words) -> dict[str, Json]:
+def declaration(
+    tool: Tool, parameters: Parameters, document: Json, words: Words
+) -> dict[str, Json]:
     """The entry of `tool`, the same in all revisions: clients ignore unknown fields."""
     return {
         "name": tool.name,
@@ -273,13 +341,16 @@ def declaration(tool: Tool, parameters: Parameters, document: Json, words: Words
         "description": tool.description.format(**words, **ABOUT),
         "inputSchema": input_schema(parameters),
         "outputSchema": plain_schema(document, tool.output),
-        "annotations": {"title": tool.title} | HINTS,  # clients of 2025-03-26 look for the title here
+        "annotations": {"title": tool.title}
+        | HINTS,  # clients of 2025-03-26 look for the title here
     }
 
 
 def input_schema(parameters: Parameters) -> Schema:
     """The schema of a tool's arguments, which allows no other arguments, in keywords that providers know."""
-    properties = {name: _parameter_schema(parameter) for name, parameter in parameters.items()}
+    properties = {
+        name: _parameter_schema(parameter) for name, parameter in parameters.items()
+    }
     required = [name for name, parameter in parameters.items() if parameter.required]
     schema = {"type": "object", "properties": properties, "additionalProperties": False}
     return schema | ({"required": required} if required else {})
@@ -300,13 +371,17 @@ def _parameter_schema(parameter: Parameter) -> Schema:
 
 def plain_schema(document: dict[str, Json], schema: Schema) -> Schema:
     """`schema` in PLAIN_KEYWORDS, with references into the contract `document` resolved."""
-    full = resolve(document, schema) | schema  # keywords beside a reference are stricter
+    full = (
+        resolve(document, schema) | schema
+    )  # keywords beside a reference are stricter
     plain = {keyword: full[keyword] for keyword in PLAIN_KEYWORDS if keyword in full}
     if "items" in full:
         plain["items"] = plain_schema(document, full["items"])
     if "properties" in full:
         parts = full["properties"].items()
-        plain["properties"] = {name: plain_schema(document, part) for name, part in parts}
+        plain["properties"] = {
+            name: plain_schema(document, part) for name, part in parts
+        }
     return plain
 
 
@@ -323,7 +398,9 @@ class Toolbox(NamedTuple):
     parameters: Mapping[str, Parameters]  # by the name of the tool
     title: str
     instructions: str
-    declarations: tuple[dict[str, Json], ...]  # entries of tools/list, in order; only of tools that have data
+    declarations: tuple[
+        dict[str, Json], ...
+    ]  # entries of tools/list, in order; only of tools that have data
 
     def call(self, name: str, arguments: Mapping[str, Json]) -> dict[str, Json]:
         """The result of a call: `isError`, with `content` if true, else with `structuredContent`.
@@ -332,14 +409,25 @@ class Toolbox(NamedTuple):
         """
         if not TOOLS[name].has_data(self.dataset):
             missing = ", ".join(NOUNS.get(kind, kind) for kind in TOOLS[name].kinds)
-            names = ", ".join(str(declaration["name"]) for declaration in self.declarations)
-            return error_result(f"{name} has no data: the insights have no {missing}. Call {names}.")
+            names = ", ".join(
+                str(declaration["name"]) for declaration in self.declarations
+            )
+            return error_result(
+                f"{name} has no data: the insights have no {missing}. Call {names}."
+            )
         try:
-            tool_arguments = {key: value for key, value in arguments.items() if key not in N8N_EXTRAS}
+            tool_arguments = {
+                key: value for key, value in arguments.items() if key not in N8N_EXTRAS
+            }
             values = read_arguments(self.parameters[name], tool_arguments)
             structured = TOOLS[name].function(self.dataset, **values)
-        except BadQuery as bad:  # a result, which a model sees (MCP 2025-11-25, server/tools)
-            lines = [f"{name} was not run. Correct this and call it again:", *map(str, bad.issues)]
+        except (
+            BadQuery
+        ) as bad:  # a result, which a model sees (MCP 2025-11-25, server/tools)
+            lines = [
+                f"{name} was not run. Correct this and call it again:",
+                *map(str, bad.issues),
+            ]
             return error_result("\n".join(lines))
         return {"isError": False, "structuredContent": structured}
 
@@ -351,7 +439,8 @@ def error_result(text: str) -> dict[str, Json]:
 
 def toolbox_of(contract: Contract, dataset: Dataset) -> Toolbox:
     """The toolbox of `dataset`."""
-    business, document = dataset.business["name"], contract.document
+    business = dataset.business["name"]
+    document = contract.document
     sites = published_on(dataset.sources)
     words = {
         "business": business,
@@ -360,10 +449,24 @@ def toolbox_of(contract: Contract, dataset: Dataset) -> Toolbox:
         "sources": ", ".join(shown_sources(dataset.sources)) or "none yet",
     }
     for kind in ("aspects", "technicians", "services"):
-        labels = [echo(" ".join(entry["label"].split())) for entry in entries_of(dataset, kind)]
+        labels = [
+            echo(" ".join(entry["label"].split()))
+            for entry in entries_of(dataset, kind)
+        ]
         words[kind] = " or ".join(labels[:MAX_EXAMPLES])
-    parameters = {tool.name: {item.name: item for item in tool.parameters} for tool in TOOLS.values()}
+    parameters = {
+        tool.name: {item.name: item for item in tool.parameters}
+        for tool in TOOLS.values()
+    }
     parameters["search_reviews"] = dict(contract.search_parameters)
     tools = [tool for tool in TOOLS.values() if tool.has_data(dataset)]
-    declarations = tuple(declaration(tool, parameters[tool.name], document, words) for tool in tools)
-    return Toolbox(dataset, parameters, f"Reviews of {business}", INSTRUCTIONS.format(**words), declarations)
+    declarations = tuple(
+        declaration(tool, parameters[tool.name], document, words) for tool in tools
+    )
+    return Toolbox(
+        dataset,
+        parameters,
+        f"Reviews of {business}",
+        INSTRUCTIONS.format(**words),
+        declarations,
+    )

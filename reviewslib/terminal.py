@@ -12,7 +12,10 @@ from typing import TextIO
 
 from reviewslib.dataset.contract import BadData, printable
 
-EXIT_SUCCESS, EXIT_FAILURE, EXIT_STOPPED = 0, 1, 130  # argparse exits with 2
+# argparse exits with 2
+EXIT_SUCCESS = 0
+EXIT_FAILURE = 1
+EXIT_STOPPED = 130
 EXIT_BAD_DATA = 78  # EX_CONFIG of sysexits.h
 
 
@@ -21,7 +24,8 @@ class CommandFailed(Exception):
 
     def __init__(self, *lines: str, status: int = EXIT_FAILURE):
         super().__init__(*lines)
-        self.lines, self.status = lines, status
+        self.lines = lines
+        self.status = status
 
 
 def say(*lines: str, stream: TextIO | None = None) -> None:
@@ -40,12 +44,16 @@ def exit_status(command: Callable[[], None]) -> int:
         command()
         status = EXIT_SUCCESS
     except CommandFailed as failure:
-        reason, status = failure.lines, failure.status
+        reason = failure.lines
+        status = failure.status
     except BadData as fault:
-        reason, status = fault.lines(), EXIT_BAD_DATA
+        reason = fault.lines()
+        status = EXIT_BAD_DATA
     except KeyboardInterrupt:
-        reason, status = ["stopped; run the same command again"], EXIT_STOPPED
+        reason = ["stopped; run the same command again"]
+        status = EXIT_STOPPED
     except OSError as error:
-        reason, status = [f"{error.filename or 'the output'}: {error.strerror}"], EXIT_FAILURE
+        reason = [f"{error.filename or 'the output'}: {error.strerror}"]
+        status = EXIT_FAILURE
     say(*reason, stream=sys.stderr)
     return status

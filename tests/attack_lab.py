@@ -12,7 +12,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from contextlib import (
+    AbstractContextManager,
+    ExitStack,
+    closing,
+    contextmanager,
+    suppress,
+)
 from http.client import HTTPException
 from itertools import count
 from pathlib import Path
@@ -26,12 +32,15 @@ ATTACKER = "127.0.2.1"
 OTHERS = [f"127.0.3.{number}" for number in range(1, 26)]
 WIDE_ATTACKER = [f"2001:db8:1:{number:x}::1" for number in range(100)]
 """Addresses of one /48, each in a /64 of its own."""
-SAME_64, OTHER_48 = "2001:db8:1:0:ffff::9", "2001:db8:2::1"
+SAME_64 = "2001:db8:1:0:ffff::9"
+OTHER_48 = "2001:db8:2::1"
 IPV6_CLIENTS = [*WIDE_ATTACKER, SAME_64, OTHER_48]
 PAUSE_SECONDS = 0.005  # between two measured requests of others
 
 CALL_TEXT = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search_reviews","arguments":%s}}'
-SMALL_CALL, LARGE_CALL = ((CALL_TEXT % arguments).encode() for arguments in ('{"limit":1}', '{"limit":100}'))
+SMALL_CALL, LARGE_CALL = (
+    (CALL_TEXT % arguments).encode() for arguments in ('{"limit":1}', '{"limit":100}')
+)
 
 
 def request(path: str, body: bytes | None = None) -> bytes:
@@ -43,8 +52,10 @@ def request(path: str, body: bytes | None = None) -> bytes:
     return f"{head}\r\n".encode() + (body or b"")
 
 
-WHOLE_GET, WHOLE_CALL = request("/reviews.json"), request("/mcp", LARGE_CALL)
-HALF_HEAD, HALF_BODY = WHOLE_GET[:-2], WHOLE_CALL.removesuffix(LARGE_CALL)
+WHOLE_GET = request("/reviews.json")
+WHOLE_CALL = request("/mcp", LARGE_CALL)
+HALF_HEAD = WHOLE_GET[:-2]
+HALF_BODY = WHOLE_CALL.removesuffix(LARGE_CALL)
 
 
 # ---- Connections ----
@@ -64,7 +75,9 @@ def connections(port: int, sent: Iterable[bytes]) -> Iterator[None]:
             one = stack.enter_context(socket.socket())
             one.settimeout(10)
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            one.bind((f"127.0.1.{1 + number // 1000}", 0))  # a single address would run out of ports
+            one.bind(
+                (f"127.0.1.{1 + number // 1000}", 0)
+            )  # a single address would run out of ports
             one.connect(("127.0.0.1", port))
             with suppress(ConnectionError):  # a server may refuse at once
                 one.sendall(content)
@@ -92,21 +105,33 @@ def simultaneous(
     Yields how many of the requests nginx accepted, and how many seconds this took.
     """
     with ExitStack() as held:
-        opened = [held.enter_context(proxy.connected(source, 4096)) for source in sources]
+        opened = [
+            held.enter_context(proxy.connected(source, 4096)) for source in sources
+        ]
         began = time.monotonic()
         for connection in opened:
             connection.sendall(content)
-        proxy.ask("/healthz")  # nginx answers this request after it has judged the rates of all earlier ones
+        proxy.ask(
+            "/healthz"
+        )  # nginx answers this request after it has judged the rates of all earlier ones
         seconds = time.monotonic() - began
-        yield len(opened) - sum(is_refused(connection, patience_seconds) for connection in opened), seconds
+        yield (
+            len(opened)
+            - sum(is_refused(connection, patience_seconds) for connection in opened),
+            seconds,
+        )
 
 
-def slow_bodies(proxy: Proxy, sources: Iterable[str]) -> AbstractContextManager[tuple[int, float]]:
+def slow_bodies(
+    proxy: Proxy, sources: Iterable[str]
+) -> AbstractContextManager[tuple[int, float]]:
     """POST requests that send only the first byte of a body of a thousand bytes."""
     return simultaneous(proxy, request("/mcp", bytes(1000))[:-999], sources)
 
 
-def slow_readers(proxy: Proxy, sources: Iterable[str]) -> AbstractContextManager[tuple[int, float]]:
+def slow_readers(
+    proxy: Proxy, sources: Iterable[str]
+) -> AbstractContextManager[tuple[int, float]]:
     """Requests for a large response, which they do not read."""
     return simultaneous(proxy, WHOLE_GET, sources, 30)
 
@@ -131,7 +156,8 @@ def requests(
     Yields the numbers of responses by status, 0 for no response. `#` in the path becomes a new number.
     """
     statuses: Counter[int] = Counter()
-    ended, numbers = threading.Event(), count()
+    ended = threading.Event()
+    numbers = count()
 
     def ask_on(source: str) -> None:
         with closing(proxy.client(source)) as client:
@@ -157,7 +183,8 @@ def requests(
 def in_another_process(attack: AbstractContextManager[object]) -> Iterator[None]:
     """An attack in a process of its own, so that it does not delay the threads of this process."""
     fork = multiprocessing.get_context("fork")
-    begun, ended = fork.Event(), fork.Event()
+    begun = fork.Event()
+    ended = fork.Event()
 
     def go_on() -> None:
         with attack:
@@ -182,16 +209,26 @@ def others(proxy: Proxy, seconds: float = 0) -> list[tuple[int, float]]:
 
     A client keeps its connection. A request without a response has status 0.
     """
-    paths = ("/", "/badge.svg", "/mcp", "/reviews?page=2", "/api/reviews/search?limit=1&query=of+others+#")
+    paths = (
+        "/",
+        "/badge.svg",
+        "/mcp",
+        "/reviews?page=2",
+        "/api/reviews/search?limit=1&query=of+others+#",
+    )
     answers: list[tuple[int, float]] = []
     with ExitStack() as held:
-        clients = [held.enter_context(closing(proxy.client(source))) for source in OTHERS]
+        clients = [
+            held.enter_context(closing(proxy.client(source))) for source in OTHERS
+        ]
         for client in clients:
             with suppress(OSError):
                 client.connect()
         ended = time.monotonic() + seconds
         while time.monotonic() < ended or len(answers) < len(clients):
-            path = paths[len(answers) % len(paths)].replace("#", str(time.monotonic_ns()))
+            path = paths[len(answers) % len(paths)].replace(
+                "#", str(time.monotonic_ns())
+            )
             client = clients[len(answers) // len(paths) % len(clients)]
             began = time.perf_counter()
             status = status_of(client, path, SMALL_CALL if path == "/mcp" else None)

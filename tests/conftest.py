@@ -9,12 +9,16 @@ from export_lab import Shop
 from hub_lab import Bench, Lab, open_lab
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("reviewsd", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "reviewsd", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("reviewsd")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    what = "write the reviewed files with which tests compare; the diff is to be reviewed"
+    what = (
+        "write the reviewed files with which tests compare; the diff is to be reviewed"
+    )
     parser.addoption("--write-snapshots", action="store_true", help=what)
 
 
@@ -27,8 +31,12 @@ def assert_reviewed(request: pytest.FixtureRequest) -> Callable[[Path, str], Non
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(made, encoding="utf-8")
         stored = path.read_text(encoding="utf-8") if path.exists() else ""
-        lines = difflib.unified_diff(stored.splitlines(), made.splitlines(), "reviewed", "made", lineterm="")
-        assert made == stored, "\n".join([*lines, "With --write-snapshots this becomes the file to review."])
+        lines = difflib.unified_diff(
+            stored.splitlines(), made.splitlines(), "reviewed", "made", lineterm=""
+        )
+        assert made == stored, "\n".join(
+            [*lines, "With --write-snapshots this becomes the file to review."]
+        )
 
     return check
 

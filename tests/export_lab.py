@@ -20,7 +20,17 @@ FOLDER = "Takeout/Google Business Profile"
 PLACE = "11717195200126145618"
 ZONE = "America/Los_Angeles"
 HEADER = "id author rating date text source source_url reply reply_date"
-ROW = ["7", "Ann", "5", "2024-01-02", "Good", "fb", "https://fb.example/7", "Thanks", "2024-01-03"]
+ROW = [
+    "7",
+    "Ann",
+    "5",
+    "2024-01-02",
+    "Good",
+    "fb",
+    "https://fb.example/7",
+    "Thanks",
+    "2024-01-03",
+]
 # A file of Google Maps with reviews that the owner wrote.
 OWN_REVIEWS = b'{"type": "FeatureCollection", "features": [{"properties": {}}]}'
 
@@ -65,13 +75,18 @@ def page(items: Iterable[Item], **more: Any) -> bytes:
 
 
 def takeout_files(
-    items: Sequence[Item], place: str = PLACE, title: str | None = "Bó's Bakarí", size: int = 20
+    items: Sequence[Item],
+    place: str = PLACE,
+    title: str | None = "Bó's Bakarí",
+    size: int = 20,
 ) -> dict[str, bytes]:
     """The files of one location by path, `size` reviews a page."""
     base = f"{FOLDER}/account-1/location-{place}"
     files = {f"{base}/data.json": json.dumps({"title": title}).encode()}
     for start in range(0, max(len(items), 1), size):
-        files[f"{base}/reviews{f'-t{start}' if start else ''}.json"] = page(items[start : start + size])
+        files[f"{base}/reviews{f'-t{start}' if start else ''}.json"] = page(
+            items[start : start + size]
+        )
     return files
 
 
@@ -96,7 +111,10 @@ def stamped(day: int, part: int = 1) -> str:
 
 def takeout(path: Path, items: Sequence[Item], **where: str) -> Path:
     """A ZIP as Google makes it."""
-    other = {f"{FOLDER}/businessPersonalization.json": b"{}", "Takeout/archive_browser.html": b"<html>"}
+    other = {
+        f"{FOLDER}/businessPersonalization.json": b"{}",
+        "Takeout/archive_browser.html": b"<html>",
+    }
     return zipped(path, other | takeout_files(items, **where))
 
 
@@ -113,7 +131,9 @@ class Shop:
     def __init__(self, root: Path, output: Callable[[], Any] = str):
         """`output` returns what was printed since its last call, as `out` and `err`."""
         root.mkdir(exist_ok=True)
-        self.root, self.data, self.output = root, root / "data", output
+        self.root = root
+        self.data = root / "data"
+        self.output = output
 
     # Files to import
 
@@ -131,12 +151,19 @@ class Shop:
         """An archive."""
         return zipped(self.root / name, files)
 
-    def takeout(self, day: int, reviews: Iterable[int | Item], name: str = "", **where: str) -> Path:
+    def takeout(
+        self, day: int, reviews: Iterable[int | Item], name: str = "", **where: str
+    ) -> Path:
         """A Takeout with these reviews, given as items or numbers; `name` replaces the name with the day."""
         items = [item(entry) if isinstance(entry, int) else entry for entry in reviews]
         return takeout(self.root / (name or stamped(day)), items, **where)
 
-    def csv(self, *rows: Sequence[str], header: str = "author rating date text", name: str = "a.csv") -> Path:
+    def csv(
+        self,
+        *rows: Sequence[str],
+        header: str = "author rating date text",
+        name: str = "a.csv",
+    ) -> Path:
         """A CSV file."""
         return self.file(name, table(header, *rows))
 
@@ -210,7 +237,10 @@ class Shop:
         document = self.document
         old = self.reviews.get(id, {"id": id})
         others = [review for review in document["reviews"] if review["id"] != id]
-        self.file("data/reviews.json", json.dumps(document | {"reviews": [*others, old | changes]}))
+        self.file(
+            "data/reviews.json",
+            json.dumps(document | {"reviews": [*others, old | changes]}),
+        )
 
     def lose(self, *names: str) -> None:
         """Lose files of the data directory."""

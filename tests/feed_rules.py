@@ -24,11 +24,24 @@ TAG_URI = re.compile(rf"tag:[a-z0-9.-]+,[0-9]{{4}}(-[0-9]{{2}}){{0,2}}:{PATH}")
 
 def instant(text: str) -> Fraction:
     """A date or date-time of RFC 3339 as exact seconds since a fixed day in the past."""
-    match = DATE_CONSTRUCT.fullmatch(text.upper() if len(text) > 10 else f"{text}T00:00:00Z")
+    match = DATE_CONSTRUCT.fullmatch(
+        text.upper() if len(text) > 10 else f"{text}T00:00:00Z"
+    )
     assert match
-    day, hour, minute, second, fraction, _, sign, off_hours, off_minutes = match.groups()
-    offset = (int(off_hours) * 60 + int(off_minutes)) * (-60 if sign == "-" else 60) if sign else 0
-    seconds = date.fromisoformat(day).toordinal() * 86400 + int(hour) * 3600 + int(minute) * 60 + int(second)
+    day, hour, minute, second, fraction, _, sign, off_hours, off_minutes = (
+        match.groups()
+    )
+    offset = (
+        (int(off_hours) * 60 + int(off_minutes)) * (-60 if sign == "-" else 60)
+        if sign
+        else 0
+    )
+    seconds = (
+        date.fromisoformat(day).toordinal() * 86400
+        + int(hour) * 3600
+        + int(minute) * 60
+        + int(second)
+    )
     return seconds - offset + Fraction(f"0{fraction or '.0'}")
 
 
@@ -36,7 +49,11 @@ def json_feed_faults(feed: Object) -> list[str]:
     """The violated rules that the schema of the contract does not have."""
     items = feed["items"]
     authors = [author for item in items for author in item["authors"]]
-    addresses = [feed["home_page_url"], feed["feed_url"], *(hub["url"] for hub in feed.get("hubs", []))]
+    addresses = [
+        feed["home_page_url"],
+        feed["feed_url"],
+        *(hub["url"] for hub in feed.get("hubs", [])),
+    ]
     addresses += [item["url"] for item in items]
     addresses += [author["avatar"] for author in authors if "avatar" in author]
     dates = [item[key] for item in items for key in ("date_published", "date_modified")]
@@ -56,13 +73,19 @@ ATOM = "{http://www.w3.org/2005/Atom}"
 def atom_faults(feed: ET.Element) -> list[str]:
     """The violated rules of Atom."""
     ids = [element.text or "" for element in feed.iter(f"{ATOM}id")]
-    dates = [element.text or "" for name in ("updated", "published") for element in feed.iter(ATOM + name)]
+    dates = [
+        element.text or ""
+        for name in ("updated", "published")
+        for element in feed.iter(ATOM + name)
+    ]
     holders = [feed, *feed.iter(f"{ATOM}entry")]
     rules = {
         "ids are unique, within the feed and its entries": len(set(ids)) == len(ids),
         "ids are tag URIs": all(map(TAG_URI.fullmatch, ids)),
         "dates are date constructs": all(map(DATE_CONSTRUCT.fullmatch, dates)),
-        "feed and entries are dated": all(len(one.findall(f"{ATOM}updated")) == 1 for one in holders),
+        "feed and entries are dated": all(
+            len(one.findall(f"{ATOM}updated")) == 1 for one in holders
+        ),
         "a link has an address": all(
             WEB_URL.fullmatch(link.get("href", "")) for link in feed.iter(f"{ATOM}link")
         ),

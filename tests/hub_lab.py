@@ -25,15 +25,23 @@ import trustme
 import hub
 import reviewsd
 from reviewslib.process.settings import Settings
-from reviewslib.websub.callbacks import CallbackClient, CallbackRequest, CallbackResponse, Resolve
+from reviewslib.websub.callbacks import (
+    CallbackClient,
+    CallbackRequest,
+    CallbackResponse,
+    Resolve,
+)
 from reviewslib.websub.store import DueRow, StoreFault, list_subscriptions
 from reviewslib.websub.values import HubAnswer, HubSettings, Row, Topic
 
 BASE_URL = "https://reviews.example"
-FEED, JSON_FEED = "/feed.xml", "/api/feed.json"
+FEED = "/feed.xml"
+JSON_FEED = "/api/feed.json"
 FORM = "application/x-www-form-urlencoded"
 IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
-PATIENCE_SECONDS = 30.0  # how long a test waits for what has to come; if all is well, much less
+PATIENCE_SECONDS = (
+    30.0  # how long a test waits for what has to come; if all is well, much less
+)
 
 
 # ---- A hub, its topics and its subscribers in memory -------------------------------------------------------
@@ -51,23 +59,35 @@ class Clock:
 def topics(text: str = "one", **more: str) -> dict[str, Topic]:
     """Both topics; `feed` and `json` are in their contents."""
     made = {}
-    for path, name, subtype in ((FEED, "feed", "atom+xml"), (JSON_FEED, "json", "json")):
+    for path, name, subtype in (
+        (FEED, "feed", "atom+xml"),
+        (JSON_FEED, "json", "json"),
+    ):
         body = more.get(name, text).encode()
-        made[path] = Topic(path, f"application/{subtype}", body, hashlib.sha256(body).hexdigest())
+        made[path] = Topic(
+            path, f"application/{subtype}", body, hashlib.sha256(body).hexdigest()
+        )
     return made
 
 
 def settings(state_dir: Path, **changes: Any) -> HubSettings:
     """The daemon's defaults, with changes."""
-    return replace(reviewsd.hub_settings(Settings(state_dir=state_dir), BASE_URL), **changes)
+    return replace(
+        reviewsd.hub_settings(Settings(state_dir=state_dir), BASE_URL), **changes
+    )
 
 
 def form(
-    mode: str = "subscribe", callback: str = "https://s.example/cb", path: str = FEED, **more: str
+    mode: str = "subscribe",
+    callback: str = "https://s.example/cb",
+    path: str = FEED,
+    **more: str,
 ) -> bytes:
     """The form of a request; `secret` and `lease_seconds` get the prefix `hub.`."""
     fields = {"hub.mode": mode, "hub.callback": callback, "hub.topic": BASE_URL + path}
-    return urlencode(fields | {f"hub.{name}": value for name, value in more.items()}).encode()
+    return urlencode(
+        fields | {f"hub.{name}": value for name, value in more.items()}
+    ).encode()
 
 
 def query(url: str) -> dict[str, str]:
@@ -83,7 +103,9 @@ def echoing(code: int, body: str) -> Answer:
 
     def answer(request: CallbackRequest) -> CallbackResponse:
         challenge = query(request.url).get("hub.challenge", "")
-        return CallbackResponse(code, f"HTTP {code}", body.replace("{}", challenge).encode())
+        return CallbackResponse(
+            code, f"HTTP {code}", body.replace("{}", challenge).encode()
+        )
 
     return answer
 
@@ -93,7 +115,9 @@ echo = echoing(200, "{}")  # confirms every request and accepts every delivery
 
 def status(code: int | None, **more: Any) -> Answer:
     """A callback that always answers with this status, or never if it is None."""
-    return lambda _: CallbackResponse(code, f"HTTP {code}" if code else "not reachable", **more)
+    return lambda _: CallbackResponse(
+        code, f"HTTP {code}" if code else "not reachable", **more
+    )
 
 
 SILENCE = status(None)
@@ -109,10 +133,15 @@ class Bench:
 
     def __init__(self, state_dir: Path):
         self.settings = settings(state_dir)
-        self.clock, self.running_time = Clock(), Clock()
+        self.clock = Clock()
+        self.running_time = Clock()
         self.networks: dict[str, str] = {}  # of hosts; all others have one of their own
-        self.tried_first: list[str] = []  # networks where each exchange tries an address in vain
-        self.sent: list[CallbackRequest] = []  # all that went to the callbacks, which answer as told here
+        self.tried_first: list[
+            str
+        ] = []  # networks where each exchange tries an address in vain
+        self.sent: list[
+            CallbackRequest
+        ] = []  # all that went to the callbacks, which answer as told here
         self.jitter = 1.0
         self.on_get: Answer = echo
         self.on_post: Answer = status(204)
@@ -120,7 +149,11 @@ class Bench:
         self.start()
 
     def start(self) -> None:
-        clocks = {"clock": self.clock, "running_time": self.running_time, "jitter": lambda: self.jitter}
+        clocks = {
+            "clock": self.clock,
+            "running_time": self.running_time,
+            "jitter": lambda: self.jitter,
+        }
         self.hub = hub.Hub(self.settings, self.send, **clocks)
         self.hub.publish(self.topics)
         self.hub.upkeep()
@@ -131,13 +164,17 @@ class Bench:
         self.settings = replace(self.settings, **changes)
         self.start()
 
-    def send(self, request: CallbackRequest, check: Callable[[str], None]) -> CallbackResponse:
+    def send(
+        self, request: CallbackRequest, check: Callable[[str], None]
+    ) -> CallbackResponse:
         host = urlsplit(request.url).hostname or ""
         network = self.networks.get(host, host)
         for tried in (*self.tried_first, network):
             check(tried)
         self.sent.append(request)
-        response = self.on_get(request) if request.method == "GET" else self.on_post(request)
+        response = (
+            self.on_get(request) if request.method == "GET" else self.on_post(request)
+        )
         return replace(response, network=network)
 
     def post(self, body: bytes, content_type: str | None = FORM) -> HubAnswer:
@@ -145,13 +182,18 @@ class Bench:
 
     def subscribe(self, *names: str, **fields: str) -> None:
         """Subscriptions, each verified: of hosts below .example if they are named, otherwise of s.example."""
-        for callback in [{"callback": f"https://{name}.example/"} for name in names] or [{}]:
+        for callback in [
+            {"callback": f"https://{name}.example/"} for name in names
+        ] or [{}]:
             assert self.post(form(**callback, **fields)).status == 202
             self.work()
 
     def ask(self, *names: str, **fields: str) -> set[int]:
         """Requests of hosts below .example; the statuses of the answers."""
-        return {self.post(form(callback=f"https://{name}.example/", **fields)).status for name in names}
+        return {
+            self.post(form(callback=f"https://{name}.example/", **fields)).status
+            for name in names
+        }
 
     def change(self, text: str = "two", answer: Answer | None = None) -> None:
         """New content, delivered as far as the callbacks let it, perhaps with another answer from now on."""
@@ -175,7 +217,9 @@ class Bench:
     def started(self) -> list[DueRow]:
         """The exchanges that the hub's workers would begin now."""
         lanes = self.hub.read_due()
-        return [exchange for lane in lanes if (exchange := self.hub.schedule.take(lane))]
+        return [
+            exchange for lane in lanes if (exchange := self.hub.schedule.take(lane))
+        ]
 
     def begun(self, lane: str = "delivery") -> DueRow:
         """The first exchange of a lane, which has begun."""
@@ -203,7 +247,11 @@ class Bench:
 
     def rows(self, mode: str = "active") -> list[Row]:
         """The subscriptions, or the requests of a mode."""
-        return [row for row in list_subscriptions(self.settings.state_dir) if row.mode == mode]
+        return [
+            row
+            for row in list_subscriptions(self.settings.state_dir)
+            if row.mode == mode
+        ]
 
     def states(self) -> list[tuple[str, int]]:
         """The mode of each row, and the failures of each subscription."""
@@ -250,7 +298,9 @@ class Exchange(BaseHTTPRequestHandler):
         self.close_connection = True
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         target = self.requestline.split(" ")[1]  # to the letter
-        self.server.arrive(Arrival(self.command, target, dict(self.headers.items()), body))(self)
+        self.server.arrive(
+            Arrival(self.command, target, dict(self.headers.items()), body)
+        )(self)
 
     do_GET = do_POST  # noqa: N815 - as BaseHTTPRequestHandler wants it
 
@@ -264,7 +314,9 @@ class Exchange(BaseHTTPRequestHandler):
 
     def reset(self) -> None:
         """End the connection with RST instead of FIN."""
-        self.request.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.request.setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )
         self.rfile.close()
         self.request.close()
 
@@ -299,18 +351,25 @@ class Lab(ThreadingHTTPServer):
     request_queue_size = 256
 
     def __init__(self, ca_file: Path):
-        super().__init__(("", 0), Exchange)  # at every address of this machine, as `apart` needs it
+        super().__init__(
+            ("", 0), Exchange
+        )  # at every address of this machine, as `apart` needs it
         self.port = self.server_address[1]
         self.arrivals: list[Arrival] = []
         self.behaviours: dict[tuple[str, str], list[Behaviour]] = {}
         self.changed = threading.Condition()
         self.released = threading.Event()  # lets go of what hangs
-        self.ca, self.ca_file = trustme.CA(), ca_file
+        self.ca = trustme.CA()
+        self.ca_file = ca_file
         self.ca.cert_pem.write_to_path(str(ca_file))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         names = [f"*.d{number}.example" for number in range(50)]  # of as many domains
-        self.ca.issue_cert("*.lab.example", *names, "localhost", "127.0.0.1").configure_cert(context)
-        self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+        self.ca.issue_cert(
+            "*.lab.example", *names, "localhost", "127.0.0.1"
+        ).configure_cert(context)
+        self.socket = context.wrap_socket(
+            self.socket, server_side=True, do_handshake_on_connect=False
+        )
 
     def handle_error(self, *_: Any) -> None:
         pass  # callbacks that are cut off are what many tests are about
@@ -330,7 +389,9 @@ class Lab(ThreadingHTTPServer):
             return left.pop(0) if len(left) > 1 else left[0]
 
     def posts(self, path: str | None = None) -> list[Arrival]:
-        return [a for a in self.arrivals if a.method == "POST" and path in (None, a.path)]
+        return [
+            a for a in self.arrivals if a.method == "POST" and path in (None, a.path)
+        ]
 
     def gets(self) -> list[dict[str, str]]:
         return [query(a.target) for a in self.arrivals if a.method == "GET"]
@@ -347,7 +408,9 @@ class Lab(ThreadingHTTPServer):
 @contextmanager
 def open_lab(directory: Path) -> Iterator[Lab]:
     with Lab(directory / "ca.pem") as lab:
-        thread = threading.Thread(target=lab.serve_forever, kwargs={"poll_interval": 0.02}, name="lab")
+        thread = threading.Thread(
+            target=lab.serve_forever, kwargs={"poll_interval": 0.02}, name="lab"
+        )
         thread.start()
         try:
             yield lab
@@ -364,7 +427,9 @@ def here(_: str) -> list[str]:
 
 def apart(host: str) -> list[str]:
     """A resolver for which every host is on this machine, at an address of its own."""
-    return [f"127.0.{zlib.crc32(host.encode()) >> 8 & 255}.{zlib.crc32(host.encode()) & 127 | 128}"]
+    return [
+        f"127.0.{zlib.crc32(host.encode()) >> 8 & 255}.{zlib.crc32(host.encode()) & 127 | 128}"
+    ]
 
 
 @contextmanager
@@ -399,7 +464,9 @@ def running(
 ) -> Iterator[hub.Hub]:
     """A running hub that resolves every name to the lab, by default each name to an address of its own."""
     client = CallbackClient("lab/1.0", lab.ca_file, allow_private=True, resolve=resolve)
-    subject = hub.Hub(settings(state_dir, allow_private=True, **changes), client.send, clock=clock)
+    subject = hub.Hub(
+        settings(state_dir, allow_private=True, **changes), client.send, clock=clock
+    )
     subject.publish(topics(text))
     subject.start()
     try:
@@ -411,8 +478,11 @@ def running(
 def ask(subject: hub.Hub, *callbacks: str, **fields: str) -> None:
     """Requests of these callbacks, all of which are accepted, at a second attempt if the store is busy."""
     for callback in callbacks:
-        body, give_up_at = form(callback=callback, **fields), time.monotonic() + PATIENCE_SECONDS
-        while (answer := subject.answer(FORM, body)).status == 503 and time.monotonic() < give_up_at:
+        body = form(callback=callback, **fields)
+        give_up_at = time.monotonic() + PATIENCE_SECONDS
+        while (
+            answer := subject.answer(FORM, body)
+        ).status == 503 and time.monotonic() < give_up_at:
             pass
         assert answer.status == 202, answer
 

@@ -13,24 +13,43 @@ import anyio
 import mcp
 from mcp.shared import exceptions
 
-ProtocolError = exceptions.MCPError if hasattr(exceptions, "MCPError") else exceptions.McpError
+ProtocolError = (
+    exceptions.MCPError if hasattr(exceptions, "MCPError") else exceptions.McpError
+)
 
 
 async def main(url: str, *mode: str) -> None:
     if mode:
         async with mcp.Client(url, mode=mode[0]) as client:
-            await converse(client, client.protocol_version, client.server_info.name, client.instructions)
+            await converse(
+                client,
+                client.protocol_version,
+                client.server_info.name,
+                client.instructions,
+            )
         return
     from mcp.client.streamable_http import streamable_http_client
 
-    async with streamable_http_client(url) as (read, write, _), mcp.ClientSession(read, write) as session:
+    async with (
+        streamable_http_client(url) as (read, write, _),
+        mcp.ClientSession(read, write) as session,
+    ):
         agreed = await session.initialize()
-        await converse(session, agreed.protocolVersion, agreed.serverInfo.name, agreed.instructions)
+        await converse(
+            session, agreed.protocolVersion, agreed.serverInfo.name, agreed.instructions
+        )
 
 
 async def converse(client: Any, version: str, server: str, instructions: str) -> None:
     tools = [tool.name for tool in (await client.list_tools()).tools]
-    say({"version": version, "server": server, "instructions": instructions, "tools": tools})
+    say(
+        {
+            "version": version,
+            "server": server,
+            "instructions": instructions,
+            "tools": tools,
+        }
+    )
     while line := await anyio.to_thread.run_sync(sys.stdin.readline):
         asked = json.loads(line)
         try:
@@ -39,8 +58,16 @@ async def converse(client: Any, version: str, server: str, instructions: str) ->
             say({"code": refused.error.code, "message": refused.error.message})
         else:
             called = result.model_dump(mode="json", by_alias=True)
-            texts = [block["text"] for block in called["content"] if block["type"] == "text"]
-            say({"isError": called["isError"], "texts": texts, "structured": called["structuredContent"]})
+            texts = [
+                block["text"] for block in called["content"] if block["type"] == "text"
+            ]
+            say(
+                {
+                    "isError": called["isError"],
+                    "texts": texts,
+                    "structured": called["structuredContent"],
+                }
+            )
 
 
 def say(line: dict[str, Any]) -> None:

@@ -21,13 +21,18 @@ dataset_of = partial(loaded, urls=URLS)
 
 def sample_dataset() -> Dataset:
     """The sample as the repository ships it."""
-    reviews, insights = ((SAMPLE / f"{name}.json").read_bytes() for name in ("reviews", "insights"))
+    reviews, insights = (
+        (SAMPLE / f"{name}.json").read_bytes() for name in ("reviews", "insights")
+    )
     return load(CONTRACT, reviews, insights, URLS)
 
 
 SMALLEST = {"business": {"name": "Ann's Bakery"}, "reviews": []}
 
-LONG_WORD = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft" * 4
+LONG_WORD = (
+    "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft"
+    * 4
+)
 # Scripts for every state of an HTML parser. A script that runs sets window.attacked.
 ATTACKS = (
     "<script>window.attacked=1</script>",
@@ -46,31 +51,71 @@ ATTACKS = (
     "$(touch attacked) `touch attacked` ; touch attacked | \n touch attacked",
 )
 FIGURES = {"mention_count": 3, "score": 0.5, "example_review_ids": []}
-ASPECT_COUNTS = {"positive_count": 2, "neutral_count": 0, "negative_count": 1, "positive_pct": 66.7}
+ASPECT_COUNTS = {
+    "positive_count": 2,
+    "neutral_count": 0,
+    "negative_count": 1,
+    "positive_pct": 66.7,
+}
 
 
 def files_saying(*texts: str) -> tuple[Any, Any]:
     """A business, a review of each text, and insights that repeat it; other fields have all texts joined."""
     everything = " ".join(texts)
-    told = ("name", "description", "category", "telephone", "email", "price_range", "review_policy")
-    address = dict.fromkeys(("street", "locality", "region", "postal_code", "country"), everything)
-    business = dict.fromkeys(told, everything) | {"address": address, "service_areas": list(texts)}
+    told = (
+        "name",
+        "description",
+        "category",
+        "telephone",
+        "email",
+        "price_range",
+        "review_policy",
+    )
+    address = dict.fromkeys(
+        ("street", "locality", "region", "postal_code", "country"), everything
+    )
+    business = dict.fromkeys(told, everything) | {
+        "address": address,
+        "service_areas": list(texts),
+    }
     business["review_url"] = "https://reviews.example/write"
     reviews = [
-        {"id": f"{number}", "author": text, "rating": 1 + number % 5, "date": f"2026-01-{number + 1:02}"}
+        {
+            "id": f"{number}",
+            "author": text,
+            "rating": 1 + number % 5,
+            "date": f"2026-01-{number + 1:02}",
+        }
         | {"text": text, "source": text, "owner_reply": {"text": text, "date": None}}
         | {"mentioned_technicians": [text], "mentioned_services": ["e0", text]}
         for number, text in enumerate(texts)
     ]
     entities = [
-        {"id": f"e{number}", "label": text, "average_rating": 4, "top_phrases": [text, text], **FIGURES}
+        {
+            "id": f"e{number}",
+            "label": text,
+            "average_rating": 4,
+            "top_phrases": [text, text],
+            **FIGURES,
+        }
         for number, text in enumerate(texts)
     ]
-    insights = {"version": 1, "generated_at": "2026-01-31T00:00:00Z", "review_count": 14}
+    insights = {
+        "version": 1,
+        "generated_at": "2026-01-31T00:00:00Z",
+        "review_count": 14,
+    }
     insights |= dict.fromkeys(("model", "summary", "pull_quote"), everything) | {
-        "overall_sentiment": {"score": 0, "positive_pct": 50, "neutral_pct": 0, "negative_pct": 50},
+        "overall_sentiment": {
+            "score": 0,
+            "positive_pct": 50,
+            "neutral_pct": 0,
+            "negative_pct": 50,
+        },
         "aspects": [entity | ASPECT_COUNTS for entity in entities],
-        "entities": dict.fromkeys(("technicians", "services", "problems", "service_areas"), entities),
+        "entities": dict.fromkeys(
+            ("technicians", "services", "problems", "service_areas"), entities
+        ),
         "topics": [entity | {"summary": entity["label"]} for entity in entities],
         "faq": [{"question": text, "answer": text, "review_ids": []} for text in texts],
     }
@@ -82,7 +127,9 @@ def attacking_files() -> tuple[Any, Any]:
     document, insights = files_saying(*ATTACKS)
     script = 'https://evil.example/"><script>window.attacked=1</script>'
     document["business"] |= {"url": script, "review_url": script}
-    document["business"] |= {"image_url": 'https://evil.example/"onerror="window.attacked=1'}
+    document["business"] |= {
+        "image_url": 'https://evil.example/"onerror="window.attacked=1'
+    }
     document["business"] |= {"telephone": '+1 555" onmouseover="window.attacked=1'}
     document["business"] |= {"email": "javascript:window.attacked=1"}
     for review in document["reviews"]:
@@ -94,7 +141,10 @@ def attacking_files() -> tuple[Any, Any]:
 
 def write_files(directory: Path, reviews_file: Any, insights_file: Any = None) -> Path:
     """A data directory with these files."""
-    for file, value in (("reviews.json", reviews_file), ("insights.json", insights_file)):
+    for file, value in (
+        ("reviews.json", reviews_file),
+        ("insights.json", insights_file),
+    ):
         if value is not None:
             (directory / file).write_text(json.dumps(value), encoding="utf-8")
     return directory

@@ -20,8 +20,15 @@ NULLABLE = ("author_avatar_url", "text", "source_url", "verified")
 
 def served_review(review: Object, insights: Object) -> dict[str, Any]:
     """A review of the file as it must be served."""
-    served = {**review, "page_url": "https://r.example/reviews/" + quote(review["id"], safe="")}
-    served = {**dict.fromkeys(NULLABLE), **served, "source": served.get("source") or "unknown"}
+    served = {
+        **review,
+        "page_url": "https://r.example/reviews/" + quote(review["id"], safe=""),
+    }
+    served = {
+        **dict.fromkeys(NULLABLE),
+        **served,
+        "source": served.get("source") or "unknown",
+    }
     annotation = (insights.get("per_review") or {}).get(review["id"]) or {}
     for key in ("technicians", "services"):
         if served.get(f"mentioned_{key}") is None:
@@ -39,7 +46,11 @@ def served_reviews(reviews: Sequence[Object], insights: Object) -> list[dict[str
     """All that are served, in their order."""
     served = [served_review(review, insights) for review in reviews]
     shown = [review for review in served if review["verified"] in (True, None)]
-    return sorted(shown, key=lambda review: (day(review), review["date"], review["id"]), reverse=True)
+    return sorted(
+        shown,
+        key=lambda review: (day(review), review["date"], review["id"]),
+        reverse=True,
+    )
 
 
 # ---- Filters: whether a filter, written as in a query string, holds for a review in served form ----
@@ -55,11 +66,15 @@ def folded(text: str) -> str:
 
 def loosen(text: str) -> str:
     """`text` folded, without marks after Latin and Greek letters and in ё; ł ø đ are l o d."""
-    kept, loses_marks = "", True
+    kept = ""
+    loses_marks = True
     for character in unicodedata.normalize("NFC", text):
         base = unicodedata.normalize("NFD", character)[0]
         if not "\u0300" <= character <= "\u036f":
-            loses_marks = unicodedata.name(base, "").startswith(("LATIN", "GREEK")) or character in "Ёё"
+            loses_marks = (
+                unicodedata.name(base, "").startswith(("LATIN", "GREEK"))
+                or character in "Ёё"
+            )
             kept += base if loses_marks else character
         elif not loses_marks:
             kept += character
@@ -68,7 +83,9 @@ def loosen(text: str) -> str:
 
 def words(name: str) -> list[str]:
     """The words of a name, compared loosely; dots, commas and hyphens end words."""
-    return "".join(" " if character in ".,-‐‑‒–" else character for character in loosen(name)).split()
+    return "".join(
+        " " if character in ".,-‐‑‒–" else character for character in loosen(name)
+    ).split()
 
 
 def has_words(name: str, value: str) -> bool:
@@ -89,18 +106,24 @@ def means_service(value: str, service: str, insights: Object) -> bool:
     return loosen(value) in [loosen(name) for name in names]
 
 
-HOLDS: dict[str, Callable[[str, Object, Object], bool]] = {  # arguments: a value, a review, the insights
-    "query": lambda value, review, _: review["text"] is not None and loosen(value) in loosen(review["text"]),
+HOLDS: dict[
+    str, Callable[[str, Object, Object], bool]
+] = {  # arguments: a value, a review, the insights
+    "query": lambda value, review, _: (
+        review["text"] is not None and loosen(value) in loosen(review["text"])
+    ),
     "rating": lambda value, review, _: bool(review["rating"] == float(value)),
     "min_rating": lambda value, review, _: bool(review["rating"] >= float(value)),
     "max_rating": lambda value, review, _: bool(review["rating"] <= float(value)),
     "since": lambda value, review, _: day(review) >= value,
     "until": lambda value, review, _: day(review) <= value,
     "mentions_technician": lambda value, review, insights: any(
-        means_technician(value, name, insights) for name in review["mentioned_technicians"]
+        means_technician(value, name, insights)
+        for name in review["mentioned_technicians"]
     ),
     "mentions_service": lambda value, review, insights: any(
-        means_service(value, service, insights) for service in review["mentioned_services"]
+        means_service(value, service, insights)
+        for service in review["mentioned_services"]
     ),
     "source": lambda value, review, _: loosen(value) == loosen(review["source"]),
 }
@@ -109,10 +132,17 @@ HOLDS: dict[str, Callable[[str, Object, Object], bool]] = {  # arguments: a valu
 # ---- Answers, over reviews in served form and order ----
 
 
-def search(reviews: Sequence[Object], insights: Object, asked: Mapping[str, str]) -> Object:
+def search(
+    reviews: Sequence[Object], insights: Object, asked: Mapping[str, str]
+) -> Object:
     """The result of a search with the parameters `asked`, without `hints`."""
-    filters = {name: value for name, value in asked.items() if value and name not in ("limit", "offset")}
-    limit, offset = int(float(asked.get("limit") or 20)), int(float(asked.get("offset") or 0))
+    filters = {
+        name: value
+        for name, value in asked.items()
+        if value and name not in ("limit", "offset")
+    }
+    limit = int(float(asked.get("limit") or 20))
+    offset = int(float(asked.get("offset") or 0))
     matched = list(reviews)
     for name, value in filters.items():
         matched = [review for review in matched if HOLDS[name](value, review, insights)]

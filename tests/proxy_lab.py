@@ -22,12 +22,17 @@ from servers import wait_for
 from services import ROOT, SAMPLE, daemon, free_port
 from tools import program
 
-JSON_TYPE = {"content_type": "application/json", "accept": "application/json, text/event-stream"}
+JSON_TYPE = {
+    "content_type": "application/json",
+    "accept": "application/json, text/event-stream",
+}
 PUBLIC_URL = "https://reviews.example.com"
 SERVER_DOCS = (ROOT / "docs" / "server.md").read_text(encoding="utf-8")
 RATE_LIMITS = [
     tuple(map(int, row))
-    for row in re.findall(r"(?m)^\| .* \| (\d+) \| (\d+) \| (\d+) \| twice as many \|$", SERVER_DOCS)
+    for row in re.findall(
+        r"(?m)^\| .* \| (\d+) \| (\d+) \| (\d+) \| twice as many \|$", SERVER_DOCS
+    )
 ]
 """Burst, requests a second and delayed requests, for documents, pages, MCP and the hub."""
 SECOND = "127.0.0.1:8081"
@@ -51,7 +56,9 @@ class Proxy:
         plain = socket.socket(socket.AF_INET6 if ":" in source else socket.AF_INET)
         if window_bytes:
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window_bytes)
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # head and body of a POST are two writes
+        plain.setsockopt(
+            socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
+        )  # head and body of a POST are two writes
         plain.settimeout(30)
         plain.bind((source, 0))
         plain.connect((LOOPBACK[plain.family], self.port))
@@ -61,7 +68,13 @@ class Proxy:
         """A client, which connects when it has something to ask."""
         return Client(self, source)
 
-    def ask(self, path: str, body: bytes | None = None, source: str = "127.0.0.1", **headers: str) -> Answer:
+    def ask(
+        self,
+        path: str,
+        body: bytes | None = None,
+        source: str = "127.0.0.1",
+        **headers: str,
+    ) -> Answer:
         """The response to one request on a connection of its own."""
         with closing(self.client(source)) as client:
             return client.ask(path, body, **headers)
@@ -72,7 +85,8 @@ class Client(HTTPSConnection):
 
     def __init__(self, proxy: Proxy, source: str):
         super().__init__("localhost", proxy.port)
-        self._proxy, self._source = proxy, source
+        self._proxy = proxy
+        self._source = source
 
     def connect(self) -> None:
         self.sock = self._proxy.connected(self._source)
@@ -82,7 +96,11 @@ class Client(HTTPSConnection):
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.request("GET" if body is None else "POST", path, body, named)
         answer = self.getresponse()
-        return answer.status, {key.lower(): value for key, value in answer.headers.items()}, answer.read()
+        return (
+            answer.status,
+            {key.lower(): value for key, value in answer.headers.items()},
+            answer.read(),
+        )
 
 
 # ---- Proxies: their commands and files ----
@@ -98,19 +116,26 @@ def replace_all(text: str, replaced: dict[str, str]) -> str:
 
 def has_ipv6() -> bool:
     """Whether this machine, or the network that we are in, has the loopback address of IPv6."""
-    with suppress(OSError), socket.create_server((LOOPBACK[socket.AF_INET6], 0), family=socket.AF_INET6):
+    with (
+        suppress(OSError),
+        socket.create_server((LOOPBACK[socket.AF_INET6], 0), family=socket.AF_INET6),
+    ):
         return True
     return False
 
 
-def nginx_command(directory: Path, shipped: str, https_port: int, http_port: int) -> list[str]:
+def nginx_command(
+    directory: Path, shipped: str, https_port: int, http_port: int
+) -> list[str]:
     """The command of nginx with the shipped file and the number of connections that the README sets."""
     changes = {
         "/var/cache/nginx-reviewsd": f"{directory}/cache",
         "listen 80;": f"listen 127.0.0.1:{http_port};",
         "    listen [::]:80;\n": "",
         "listen 443 ssl": f"listen 127.0.0.1:{https_port} ssl",
-        "    listen [::]:443 ssl;\n": f"    listen [::1]:{https_port} ssl;\n" if has_ipv6() else "",
+        "    listen [::]:443 ssl;\n": f"    listen [::1]:{https_port} ssl;\n"
+        if has_ipv6()
+        else "",
         "/etc/letsencrypt/live/reviews.example.com": str(directory),
     }
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -122,13 +147,23 @@ def nginx_command(directory: Path, shipped: str, https_port: int, http_port: int
         "events { worker_connections 16384; }\n"
         f"http {{ access_log off; {temporary} {replace_all(shipped, changes)} }}\n"
     )
-    command = [program("nginx"), "-p", str(directory), "-c", str(directory / "nginx.conf")]
-    tested = subprocess.run([*command, "-t"], capture_output=True, text=True, timeout=60)
+    command = [
+        program("nginx"),
+        "-p",
+        str(directory),
+        "-c",
+        str(directory / "nginx.conf"),
+    ]
+    tested = subprocess.run(
+        [*command, "-t"], capture_output=True, text=True, timeout=60
+    )
     assert tested.returncode == 0 and "[warn]" not in tested.stderr, tested.stderr
     return command
 
 
-def caddy_command(directory: Path, shipped: str, https_port: int, http_port: int) -> list[str]:
+def caddy_command(
+    directory: Path, shipped: str, https_port: int, http_port: int
+) -> list[str]:
     """The command of Caddy with the shipped file."""
     certificate = f"tls {directory}/fullchain.pem {directory}/privkey.pem"
     changes = {
@@ -136,7 +171,14 @@ def caddy_command(directory: Path, shipped: str, https_port: int, http_port: int
         "reviews.example.com {": f"https://localhost:{https_port} {{\n\tbind 127.0.0.1\n\t{certificate}",
     }
     (directory / "Caddyfile").write_text(replace_all(shipped, changes))
-    return [program("caddy"), "run", "--adapter", "caddyfile", "--config", str(directory / "Caddyfile")]
+    return [
+        program("caddy"),
+        "run",
+        "--adapter",
+        "caddyfile",
+        "--config",
+        str(directory / "Caddyfile"),
+    ]
 
 
 PROXIES: dict[str, tuple[str, Callable[[Path, str, int, int], list[str]]]] = {
@@ -150,7 +192,9 @@ def with_second_instance(text: str, name: str) -> str:
     """The file of a proxy, to which the `sed` command of docs/server.md has added a second instance."""
     script = re.search(rf"(?m)^sudo sed -i -E '(.*)' /etc/{name}/", SERVER_DOCS)
     assert script
-    sed = subprocess.run(["sed", "-E", script[1]], input=text, capture_output=True, text=True, check=True)
+    sed = subprocess.run(
+        ["sed", "-E", script[1]], input=text, capture_output=True, text=True, check=True
+    )
     assert sed.stdout.count(SECOND) == 2
     return sed.stdout
 
@@ -163,7 +207,8 @@ def running_proxy(
 
     Every item of `changed` gives the directive of that name another value.
     """
-    authority, context = trustme.CA(), ssl.create_default_context()
+    authority = trustme.CA()
+    context = ssl.create_default_context()
     authority.configure_trust(context)
     certificate = authority.issue_cert("localhost")
     certificate.cert_chain_pems[0].write_to_path(directory / "fullchain.pem")
@@ -175,18 +220,27 @@ def running_proxy(
         assert times == 1
     if len(ports) == 2:
         text = with_second_instance(text, name)
-    behind = {f"127.0.0.1:{8080 + number}": f"127.0.0.1:{port}" for number, port in enumerate(ports)}
-    https_port, http_port = free_port(), free_port()
+    behind = {
+        f"127.0.0.1:{8080 + number}": f"127.0.0.1:{port}"
+        for number, port in enumerate(ports)
+    }
+    https_port = free_port()
+    http_port = free_port()
     command = command_of(directory, replace_all(text, behind), https_port, http_port)
     with ExitStack() as cleanup:
         log = cleanup.enter_context((directory / "log").open("wb"))
-        process = subprocess.Popen(command, stderr=log, env=os.environ | {"HOME": str(directory)})
+        process = subprocess.Popen(
+            command, stderr=log, env=os.environ | {"HOME": str(directory)}
+        )
         cleanup.callback(process.wait, 30)
         cleanup.callback(process.terminate)
 
         def listens() -> bool:
             assert process.poll() is None, (directory / "log").read_text()
-            with suppress(OSError), socket.create_connection(("127.0.0.1", https_port), 1):
+            with (
+                suppress(OSError),
+                socket.create_connection(("127.0.0.1", https_port), 1),
+            ):
                 return True
             return False
 
@@ -202,10 +256,13 @@ class Instance(ExitStack):
 
     def __init__(self, *arguments: str):
         super().__init__()
-        self.port, self._arguments = free_port(), arguments
+        self.port = free_port()
+        self._arguments = arguments
 
     def start(self) -> None:
-        self.enter_context(daemon(*self._arguments, data=SAMPLE, base_url=PUBLIC_URL, port=self.port))
+        self.enter_context(
+            daemon(*self._arguments, data=SAMPLE, base_url=PUBLIC_URL, port=self.port)
+        )
 
     def stop(self) -> None:
         self.close()

@@ -35,11 +35,17 @@ def wait_for(what: str, happened: Callable[[], bool]) -> None:
 class Server(AbstractContextManager["Server"]):
     """A program that has answered once. Leaving its context kills it."""
 
-    def __init__(self, name: str, command: list[str], port: int, scratch: Path, **variables: str):
-        self.name, self.port, self._log = name, port, scratch / f"{name}.log"
+    def __init__(
+        self, name: str, command: list[str], port: int, scratch: Path, **variables: str
+    ):
+        self.name = name
+        self.port = port
+        self._log = scratch / f"{name}.log"
         began = time.monotonic()
         with self._log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=ENVIRONMENT | variables)
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, env=ENVIRONMENT | variables
+            )
         self.pid = self.process.pid
         try:
             wait_for(f"answer of {name}", self._answers)
@@ -89,9 +95,20 @@ def memory_mb(pid: int, field: str = "VmRSS") -> float:
     return int(status.partition(f"{field}:")[2].split()[0]) * 1024 / 1e6
 
 
-def daemon_server(data: Path, state: Path, *flags: str, port: int = 0, checkout: Path = ROOT) -> Server:
+def daemon_server(
+    data: Path, state: Path, *flags: str, port: int = 0, checkout: Path = ROOT
+) -> Server:
     """The daemon of a checkout, which reloads only after SIGHUP. Its state directory is below `state`."""
     port = port or free_port()
-    command = [sys.executable, str(checkout / "reviewsd.py"), f"--port={port}", f"--data={data}"]
-    command += [f"--state-dir={state / f'state-{port}'}", "--reload-interval=86400", *flags]
+    command = [
+        sys.executable,
+        str(checkout / "reviewsd.py"),
+        f"--port={port}",
+        f"--data={data}",
+    ]
+    command += [
+        f"--state-dir={state / f'state-{port}'}",
+        "--reload-interval=86400",
+        *flags,
+    ]
     return Server("reviewsd", command, port, state)

@@ -60,7 +60,8 @@ def free_port() -> int:
     can bind the port as well (socket(7)).
     """
     while True:
-        port, taken = next(_PORTS), socket.socket()
+        port = next(_PORTS)
+        taken = socket.socket()
         try:
             taken.bind(("127.0.0.1", port))
         except OSError:
@@ -72,7 +73,11 @@ def free_port() -> int:
 
 
 def fetch(
-    address: Address, path: str, method: str = "GET", body: bytes | None = None, **headers: str
+    address: Address,
+    path: str,
+    method: str = "GET",
+    body: bytes | None = None,
+    **headers: str,
 ) -> Response:
     """One request on a connection of its own; `if_none_match` becomes If-None-Match."""
     connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=60)
@@ -82,8 +87,13 @@ def fetch(
         began = time.perf_counter()
         connection.request(method, path, body, fields)
         answer = connection.getresponse()
-        joined = {name.lower(): ", ".join(answer.headers.get_all(name, [])) for name in answer.headers}
-        return Response(answer.status, joined, answer.read(), time.perf_counter() - began)
+        joined = {
+            name.lower(): ", ".join(answer.headers.get_all(name, []))
+            for name in answer.headers
+        }
+        return Response(
+            answer.status, joined, answer.read(), time.perf_counter() - began
+        )
     finally:
         connection.close()
 
@@ -95,20 +105,31 @@ def daemon_command(*arguments: str) -> list[str]:
 
 def environment(**variables: str) -> dict[str, str]:
     """Our environment with these variables, and without settings of the daemon."""
-    return {name: text for name, text in os.environ.items() if not name.startswith("REVIEWSD_")} | variables
+    return {
+        name: text
+        for name, text in os.environ.items()
+        if not name.startswith("REVIEWSD_")
+    } | variables
 
 
 def run_daemon(
     *arguments: str, line: Sequence[str] = (), cwd: Path | None = None, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Run the daemon, or the command `line`, with `arguments` until it ends."""
-    command, environ = [*(line or daemon_command()), *arguments], environment(**variables)
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, env=environ, cwd=cwd)
+    command = [*(line or daemon_command()), *arguments]
+    environ = environment(**variables)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=60, env=environ, cwd=cwd
+    )
 
 
 @contextmanager
 def daemon(
-    *arguments: str, data: Path = SAMPLE, base_url: str = "", port: int = 0, state: Path | None = None
+    *arguments: str,
+    data: Path = SAMPLE,
+    base_url: str = "",
+    port: int = 0,
+    state: Path | None = None,
 ) -> Iterator[Address]:
     """`python reviewsd.py`, by default on a free port and with a state directory of its own.
 
@@ -116,16 +137,27 @@ def daemon(
     """
     named = ["--base-url", base_url] if base_url else []
     with TemporaryDirectory() as temporary:
-        where = ["--port", str(port), "--data", str(data), "--state-dir", str(state or temporary)]
+        where = [
+            "--port",
+            str(port),
+            "--data",
+            str(data),
+            "--state-dir",
+            str(state or temporary),
+        ]
         with started(daemon_command(*where, *named, *arguments), base_url) as address:
             yield address
 
 
 @contextmanager
-def started(command: list[str], base_url: str = "", **variables: str) -> Iterator[Address]:
+def started(
+    command: list[str], base_url: str = "", **variables: str
+) -> Iterator[Address]:
     """A server that logs where it listens. Stopped with SIGTERM, which must end it with status 0."""
     with running(command, base_url, **variables) as (address, process):
-        log = threading.Thread(target=process.stderr.read if process.stderr else list, daemon=True)
+        log = threading.Thread(
+            target=process.stderr.read if process.stderr else list, daemon=True
+        )
         log.start()  # a full pipe would stop the daemon
         yield address
         process.terminate()
@@ -133,41 +165,72 @@ def started(command: list[str], base_url: str = "", **variables: str) -> Iterato
         log.join()
 
 
-def running_daemon(*arguments: str, **variables: str) -> AbstractContextManager[tuple[Address, Process]]:
+def running_daemon(
+    *arguments: str, **variables: str
+) -> AbstractContextManager[tuple[Address, Process]]:
     """The daemon without a hub on a free port. The test stops it."""
     return running(daemon_command("--port", "0", "--no-hub", *arguments), **variables)
 
 
 @contextmanager
-def running(command: list[str], base_url: str = "", **variables: str) -> Iterator[tuple[Address, Process]]:
+def running(
+    command: list[str], base_url: str = "", **variables: str
+) -> Iterator[tuple[Address, Process]]:
     """A server that logs where it listens; the rest of its log is not read. Killed at the end.
 
     Fails with the log if it does not listen. The port of a Unix socket is 0.
     """
-    with subprocess.Popen(command, stderr=PIPE, text=True, env=environment(**variables)) as process:
+    with subprocess.Popen(
+        command, stderr=PIPE, text=True, env=environment(**variables)
+    ) as process:
         assert process.stderr
         try:
-            match, log = None, ""
+            match = None
+            log = ""
             while not match and (line := process.stderr.readline()):
-                match, log = re.search(r"listens on (?:http://127\.0\.0\.1:([0-9]+)|/)", line), log + line
+                match = re.search(
+                    r"listens on (?:http://127\.0\.0\.1:([0-9]+)|/)", line
+                )
+                log = log + line
             assert match, f"the server did not start:\n{log}"
             port = int(match[1] or 0)
-            yield Address(port, process.pid, base_url or f"http://127.0.0.1:{port}"), process
+            yield (
+                Address(port, process.pid, base_url or f"http://127.0.0.1:{port}"),
+                process,
+            )
         finally:
             process.kill()
 
 
 def call(
-    application: Application, path: str, method: str = "GET", body: bytes | None = None, **headers: str
+    application: Application,
+    path: str,
+    method: str = "GET",
+    body: bytes | None = None,
+    **headers: str,
 ) -> Response:
     """One request to a WSGI application in this process, with the arguments of `fetch`."""
     path, _, query = path.partition("?")
-    environ: dict[str, Any] = {"REQUEST_METHOD": method, "QUERY_STRING": query, "HTTP_HOST": "a"}
-    environ |= {"PATH_INFO": unquote_to_bytes(path).decode("latin-1"), "SERVER_PROTOCOL": "HTTP/1.1"}
-    environ |= {"wsgi.input": io.BytesIO(body or b""), "CONTENT_LENGTH": str(len(body or b""))}
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": method,
+        "QUERY_STRING": query,
+        "HTTP_HOST": "a",
+    }
+    environ |= {
+        "PATH_INFO": unquote_to_bytes(path).decode("latin-1"),
+        "SERVER_PROTOCOL": "HTTP/1.1",
+    }
+    environ |= {
+        "wsgi.input": io.BytesIO(body or b""),
+        "CONTENT_LENGTH": str(len(body or b"")),
+    }
     for name, text in headers.items():
         key = name.upper()
         environ[key if key.startswith("CONTENT_") else f"HTTP_{key}"] = text
     started: list[Any] = []
     content = b"".join(application(environ, lambda *head: started.extend(head)))
-    return Response(int(started[0][:3]), {name.lower(): value for name, value in started[1]}, content)
+    return Response(
+        int(started[0][:3]),
+        {name.lower(): value for name, value in started[1]},
+        content,
+    )

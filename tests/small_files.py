@@ -33,11 +33,14 @@ Object = dict[str, Any]
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT, FILE_SCHEMAS = (
-    json.loads((ROOT / "reviewslib" / name).read_bytes()) for name in ("openapi.json", "files.json")
+    json.loads((ROOT / "reviewslib" / name).read_bytes())
+    for name in ("openapi.json", "files.json")
 )
 CONTRACT = read_contract(DOCUMENT, FILE_SCHEMAS)
 PARAMETERS = CONTRACT.search_parameters
-SERVED_SCHEMAS = Registry[Any]().with_resource("openapi.json", DRAFT202012.create_resource(DOCUMENT))
+SERVED_SCHEMAS = Registry[Any]().with_resource(
+    "openapi.json", DRAFT202012.create_resource(DOCUMENT)
+)
 
 
 @cache
@@ -48,7 +51,9 @@ def schema_validator(name: str) -> Draft202012Validator:
 
 def file_validator(name: str) -> Draft202012Validator:
     """The validator of the schema library for a data file, with both schema documents unchanged."""
-    return Draft202012Validator(FILE_SCHEMAS | {"$ref": f"#/$defs/{name}"}, registry=SERVED_SCHEMAS)
+    return Draft202012Validator(
+        FILE_SCHEMAS | {"$ref": f"#/$defs/{name}"}, registry=SERVED_SCHEMAS
+    )
 
 
 # ---- Files ----
@@ -57,7 +62,12 @@ CORPUS = sorted((ROOT / "tests" / "corpus").iterdir())  # files that must be ref
 
 
 def review(identifier: str = "a", **others: Any) -> Object:
-    return {"id": identifier, "author": "Ann B.", "rating": 5, "date": "2025-06-01"} | others
+    return {
+        "id": identifier,
+        "author": "Ann B.",
+        "rating": 5,
+        "date": "2025-06-01",
+    } | others
 
 
 def a_file(*given_reviews: Object, **others: Any) -> Object:
@@ -79,7 +89,9 @@ def compact(value: Any) -> bytes:
 URLS = service_urls("https://r.example")
 
 
-def loaded(document: Object, insights: Object | None = None, urls: ServiceUrls = URLS) -> Dataset:
+def loaded(
+    document: Object, insights: Object | None = None, urls: ServiceUrls = URLS
+) -> Dataset:
     """The dataset of two values as JSON files would hold them."""
     insights_file = None if insights is None else file_bytes(insights)
     return reviews.load(CONTRACT, file_bytes(document), insights_file, urls)
@@ -95,8 +107,18 @@ def served(dataset: Dataset) -> list[Object]:
 GOOD_FILES: Object = json.loads((ROOT / "tests" / "good_files.json").read_bytes())
 OKAFOR = "Dr. Tobias Okafor"
 OBJECTS = [  # the places of objects in the good files
-    *("reviews", "reviews/business", "reviews/business/address", "reviews/aggregate_rating"),
-    *("reviews/reviews/0", "reviews/reviews/0/owner_reply", "insights", "insights/date_range"),
+    *(
+        "reviews",
+        "reviews/business",
+        "reviews/business/address",
+        "reviews/aggregate_rating",
+    ),
+    *(
+        "reviews/reviews/0",
+        "reviews/reviews/0/owner_reply",
+        "insights",
+        "insights/date_range",
+    ),
     *("insights/entities", "insights/aspects/0"),
     *("insights/per_review/01B", "insights/per_review/01B/aspects/0"),
 ]
@@ -105,15 +127,64 @@ OBJECTS = [  # the places of objects in the good files
 
 ABSENT = object()
 ODD_VALUES = [
-    *(ABSENT, ABSENT, None, True, [], {}, [None], [""], "", " ", "x", "x\n", "\ud800", "\x00", "\ufffe"),
-    *(0, -0.0, 1, 4.5, 5, 6, 10**30, 10**4299, float("nan"), float("-inf"), "01A", "01B", "stable"),
-    *("2025-02-29", "2025-06-01", "2025-06-01T10:00:60z", "0001-01-01T00:00:00+23:59", "HTTP://X/?<>"),
-    *("https://x.example/", "http://[x", "http://x:y", "https://\u2100.example/", "http://@"),
+    *(
+        ABSENT,
+        ABSENT,
+        None,
+        True,
+        [],
+        {},
+        [None],
+        [""],
+        "",
+        " ",
+        "x",
+        "x\n",
+        "\ud800",
+        "\x00",
+        "\ufffe",
+    ),
+    *(
+        0,
+        -0.0,
+        1,
+        4.5,
+        5,
+        6,
+        10**30,
+        10**4299,
+        float("nan"),
+        float("-inf"),
+        "01A",
+        "01B",
+        "stable",
+    ),
+    *(
+        "2025-02-29",
+        "2025-06-01",
+        "2025-06-01T10:00:60z",
+        "0001-01-01T00:00:00+23:59",
+        "HTTP://X/?<>",
+    ),
+    *(
+        "https://x.example/",
+        "http://[x",
+        "http://x:y",
+        "https://\u2100.example/",
+        "http://@",
+    ),
 ]
 any_text = st.text(st.characters(), max_size=20)
 any_json = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | any_text | st.just(10**400),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text, inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | any_text
+    | st.just(10**400),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(any_text, inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
@@ -129,7 +200,9 @@ def node_at(document: Any, path: Sequence[str | int]) -> Any:
     return document
 
 
-def paths_below(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+def paths_below(
+    value: Any, path: tuple[str | int, ...] = ()
+) -> Iterator[tuple[str | int, ...]]:
     """The path of every node in a document."""
     for step, member in members(value):
         yield (*path, step)
@@ -153,8 +226,16 @@ def mutations(draw: st.DrawFn, document: Object = GOOD_FILES) -> Object:
     for _ in range(draw(st.integers(1, 3))):
         if paths := list(paths_below(document)):
             path = draw(st.sampled_from(paths))
-            alike = [odd for odd in ODD_VALUES if isinstance(odd, type(node_at(document, path)))]
-            value = st.sampled_from(alike or ODD_VALUES) | st.sampled_from(ODD_VALUES) | any_json
+            alike = [
+                odd
+                for odd in ODD_VALUES
+                if isinstance(odd, type(node_at(document, path)))
+            ]
+            value = (
+                st.sampled_from(alike or ODD_VALUES)
+                | st.sampled_from(ODD_VALUES)
+                | any_json
+            )
             document = changed(document, path, draw(value))
     return document
 

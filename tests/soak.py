@@ -38,33 +38,79 @@ from subscribers import Subscribers
 from tools import own_network
 
 TOPICS = ("/feed.xml", "/api/feed.json", "/reviews.json")
-LIVING = [(kind, number, TOPICS[number % 3]) for kind in ("steady", "slow", "flaky") for number in range(6)]
+LIVING = [
+    (kind, number, TOPICS[number % 3])
+    for kind in ("steady", "slow", "flaky")
+    for number in range(6)
+]
 BAD_FILES = (b" ", b"{", b'{"reviews": [{"rating": 9}]}', b"\xff\xfe")
 CALM = ("good file", "good file", "bad file", "SIGHUP")
 WILD = ("good file", "bad file", "SIGHUP", "SIGKILL", "SIGTERM", "lost network")
-CALM_SHARE = 0.3  # the share of the time for one of the two phases with CALM disturbances
-NON_READERS = [WHOLE_GET, WHOLE_CALL] * 40  # few enough that the service refuses no request
+CALM_SHARE = (
+    0.3  # the share of the time for one of the two phases with CALM disturbances
+)
+NON_READERS = [
+    WHOLE_GET,
+    WHOLE_CALL,
+] * 40  # few enough that the service refuses no request
 OWN_NETWORK = "198.51.100."  # for documentation (RFC 5737)
-LOST_SECONDS = 3  # longer than all attempts of the hub to reach a subscriber that is down
+LOST_SECONDS = (
+    3  # longer than all attempts of the hub to reach a subscriber that is down
+)
 HUB_FLAGS = ("--hub-retry-delays=0.5,1", "--hub-timeout=5")
-WORDS = ("back", "pain", "neck", "great", "massage", "wait", "the", "Tobias", "zzz", "é", "")
+WORDS = (
+    "back",
+    "pain",
+    "neck",
+    "great",
+    "massage",
+    "wait",
+    "the",
+    "Tobias",
+    "zzz",
+    "é",
+    "",
+)
 
 
 def random_call() -> tuple[str, int, dict[str, Any]]:
     """A random call: its kind, the expected status, and the arguments of `services.fetch`."""
-    path = random.choice((*TOPICS, "/insights.json", "/", "/reviews", "/sitemap.xml", "/llms.txt"))
+    path = random.choice(
+        (*TOPICS, "/insights.json", "/", "/reviews", "/sitemap.xml", "/llms.txt")
+    )
     filters = {"query": random.choice(WORDS), "limit": random.randint(1, 100)}
-    search = f"/api/reviews/search?{urlencode(filters)}&min_rating={random.randint(1, 5)}"
+    search = (
+        f"/api/reviews/search?{urlencode(filters)}&min_rating={random.randint(1, 5)}"
+    )
     body = (CALL_TEXT % json.dumps(filters)).encode()
     calls: list[tuple[str, int, dict[str, Any]]] = [
-        ("read", 200, {"path": path, "accept_encoding": random.choice(("gzip", "identity"))}),
+        (
+            "read",
+            200,
+            {"path": path, "accept_encoding": random.choice(("gzip", "identity"))},
+        ),
         ("conditional read", 304, {"path": path, "if_none_match": "*"}),
         ("search", 200, {"path": search}),
-        ("page of reviews", 200, {"path": f"/reviews?{urlencode({'query': random.choice(WORDS)})}"}),
+        (
+            "page of reviews",
+            200,
+            {"path": f"/reviews?{urlencode({'query': random.choice(WORDS)})}"},
+        ),
         ("refused search", 400, {"path": f"{search}&rating=9&x=y"}),
         ("since", 200, {"path": f"/api/reviews/since/202{random.randint(2, 6)}-01-31"}),
-        ("stray", 404, {"path": f"/{random.random()}", "method": random.choice(("GET", "PUT", "DELETE"))}),
-        ("tool call", 200, {"path": "/mcp", "method": "POST", "body": body, **JSON_TYPE}),
+        (
+            "stray",
+            404,
+            {
+                "path": f"/{random.random()}",
+                "method": random.choice(("GET", "PUT", "DELETE")),
+            },
+        ),
+        (
+            "tool call",
+            200,
+            {"path": "/mcp", "method": "POST", "body": body, **JSON_TYPE},
+        ),
     ]
     return random.choice(calls)
 
@@ -77,7 +123,9 @@ class Soak:
         self.unexpected: list[str] = []
         self.events: Counter[str] = Counter()
         self.subscribers = Subscribers(scratch, OWN_NETWORK)
-        self._scratch, self._port, self._ends = scratch, free_port(), 0
+        self._scratch = scratch
+        self._port = free_port()
+        self._ends = 0
         self._data = Path(shutil.copytree(SAMPLE, scratch / "data"))
         self._content = (self._data / "reviews.json").read_bytes()
         self._up = threading.Event()
@@ -90,8 +138,12 @@ class Soak:
 
     def run(self, seconds: float, disturbances: tuple[str, ...]) -> None:
         """Run all callers while disturbances follow one another."""
-        ended, deadline = threading.Event(), time.monotonic() + seconds
-        threads = [threading.Thread(target=act, args=(ended,)) for act in (*[self._call] * 8, self._burden)]
+        ended = threading.Event()
+        deadline = time.monotonic() + seconds
+        threads = [
+            threading.Thread(target=act, args=(ended,))
+            for act in (*[self._call] * 8, self._burden)
+        ]
         for thread in threads:
             thread.start()
         try:
@@ -121,7 +173,11 @@ class Soak:
             ends = self._ends
             try:
                 answer = fetch(self.server, **arguments)
-                problem = "" if answer.status == expected else f"{answer.status} {answer.body[:200]!r}"
+                problem = (
+                    ""
+                    if answer.status == expected
+                    else f"{answer.status} {answer.body[:200]!r}"
+                )
             except (OSError, HTTPException) as error:
                 problem = repr(error)
             self.expected[kind] += not problem
@@ -137,12 +193,22 @@ class Soak:
             return
         if disturbance == "bad file":
             self._replace(random.choice(BAD_FILES))
-            wait_for("notice of a bad file", lambda: b'"stale"' in fetch(self.server, "/healthz").body)
+            wait_for(
+                "notice of a bad file",
+                lambda: b'"stale"' in fetch(self.server, "/healthz").body,
+            )
         if disturbance == "lost network":
             address("del")
-        self._replace(self._content.replace(b'"name": "', b'"name": "%x ' % random.getrandbits(64), 1))
+        self._replace(
+            self._content.replace(
+                b'"name": "', b'"name": "%x ' % random.getrandbits(64), 1
+            )
+        )
         mode = random.choice(("subscribe", "unsubscribe"))
-        answer = fetch(self.server, **self.subscribers.request(mode, self._port, "steady", 48, TOPICS[0]))
+        answer = fetch(
+            self.server,
+            **self.subscribers.request(mode, self._port, "steady", 48, TOPICS[0]),
+        )
         self.events[f"{mode}: {answer.status}"] += 1
         if disturbance == "lost network":
             time.sleep(LOST_SECONDS)
@@ -167,26 +233,37 @@ class Soak:
         time.sleep(2)
 
         def nobody_is_behind() -> bool:
-            left = json.loads(fetch(self.server, "/healthz").body)["subscriptions"]["active"]
+            left = json.loads(fetch(self.server, "/healthz").body)["subscriptions"][
+                "active"
+            ]
             if left < len(LIVING):
                 raise LabError(f"{left} of {len(LIVING)} living subscribers are left")
             content = {topic: fetch(self.server, topic).body for topic in TOPICS}
             received = self.subscribers.newest
-            return all(received[f"/{kind}/{number}"] == content[topic] for kind, number, topic in LIVING)
+            return all(
+                received[f"/{kind}/{number}"] == content[topic]
+                for kind, number, topic in LIVING
+            )
 
         wait_for("newest content for everyone", nobody_is_behind)
-        return round(memory_mb(self.server.pid)), len(os.listdir(f"/proc/{self.server.pid}/fd"))
+        return round(memory_mb(self.server.pid)), len(
+            os.listdir(f"/proc/{self.server.pid}/fd")
+        )
 
 
 def address(verb: str) -> None:
     """Add the subscribers' addresses to this machine ("add"), or remove them ("del")."""
-    subprocess.run(["ip", "address", verb, f"{OWN_NETWORK}1/24", "dev", "lo"], check=True)
+    subprocess.run(
+        ["ip", "address", verb, f"{OWN_NETWORK}1/24", "dev", "lo"], check=True
+    )
 
 
 def main() -> int:
     """Run the command line. Returns the exit status. Raises LabError or OSError if it cannot continue."""
     parser = argparse.ArgumentParser(description="Try to wear reviewsd out.")
-    parser.add_argument("--seconds", type=float, default=600, help="how long; default %(default)s")
+    parser.add_argument(
+        "--seconds", type=float, default=600, help="how long; default %(default)s"
+    )
     seconds = parser.parse_args().seconds
     with tempfile.TemporaryDirectory(prefix="reviewsd-soak-") as scratch, own_network():
         address("add")
@@ -194,7 +271,9 @@ def main() -> int:
         try:
             soak.subscribers.subscribe(soak.server, [*LIVING, ("dead", 0, TOPICS[0])])
             soak.run(seconds * (1 - 2 * CALM_SHARE), WILD)
-            soak.run(seconds * CALM_SHARE, CALM)  # so that the daemon has all the memory that it needs
+            soak.run(
+                seconds * CALM_SHARE, CALM
+            )  # so that the daemon has all the memory that it needs
             before = soak.rest()
             soak.run(seconds * CALM_SHARE, CALM)
             after = soak.rest()
@@ -206,10 +285,18 @@ def main() -> int:
     soak.unexpected += [f"{event} never happened" for event in missing]
     if after[0] > before[0] + 16 or after[1] > before[1] + 8:
         soak.unexpected.append("memory or descriptors have grown")
-    print(f"## Soak\n\nBy `python tests/soak.py` on {date.today()}: {seconds:.0f} seconds.\n")
-    print(f"- Answered as expected: {dict(soak.expected)}.\n- Meanwhile: {dict(events)}.")
-    print(f"- Memory in MB and descriptors without load: {before}, and {after} at the end.")
-    print(f"- All {len(LIVING)} living subscribers have the newest content. Stop: {stop_seconds:.1f} s.")
+    print(
+        f"## Soak\n\nBy `python tests/soak.py` on {date.today()}: {seconds:.0f} seconds.\n"
+    )
+    print(
+        f"- Answered as expected: {dict(soak.expected)}.\n- Meanwhile: {dict(events)}."
+    )
+    print(
+        f"- Memory in MB and descriptors without load: {before}, and {after} at the end."
+    )
+    print(
+        f"- All {len(LIVING)} living subscribers have the newest content. Stop: {stop_seconds:.1f} s."
+    )
     print(f"- Unexpected: {'; '.join(soak.unexpected[:20]) or 'nothing'}.")
     return 1 if soak.unexpected else 0
 

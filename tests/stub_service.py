@@ -29,7 +29,9 @@ class Stub:
         if request.path == "/go-on":
             self.go_on.set()
         if request.path == "/signal":
-            threading.Timer(0.3, self.take_the_signal).start()  # by then the event loop is idle
+            threading.Timer(
+                0.3, self.take_the_signal
+            ).start()  # by then the event loop is idle
         return EMPTY
 
     def held(self) -> Response:
@@ -57,7 +59,9 @@ def main() -> None:
         max_connections=500,
         access_log=True,
         manager=ServiceManager(),
-        ready=lambda: print(f"listens on http://127.0.0.1:{port}", file=sys.stderr, flush=True),
+        ready=lambda: print(
+            f"listens on http://127.0.0.1:{port}", file=sys.stderr, flush=True
+        ),
         hangup=lambda: None,
         before_stop=stub.before_stop,
     )

@@ -33,14 +33,22 @@ class Subscribers:
 
     def __init__(self, scratch: Path, network: str = "127.0.0."):
         self._hosts = [f"{network}{number}" for number in range(1, 1 + HOSTS)]
-        self._tls, authority = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), trustme.CA()
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority = trustme.CA()
         authority.issue_cert(*self._hosts).configure_cert(self._tls)
         authority.cert_pem.write_to_path(str(scratch / "subscribers.pem"))
-        self.flags = ("--hub-allow-private", "--hub-ca-file", str(scratch / "subscribers.pem"))
+        self.flags = (
+            "--hub-allow-private",
+            "--hub-ca-file",
+            str(scratch / "subscribers.pem"),
+        )
         self.newest: dict[str, bytes] = {}
         self.events: Counter[str] = Counter()
-        self._refused: set[str] = set()  # paths of flaky callbacks that take the next delivery
-        self._port, self._listening = free_port(), threading.Event()
+        self._refused: set[str] = (
+            set()
+        )  # paths of flaky callbacks that take the next delivery
+        self._port = free_port()
+        self._listening = threading.Event()
         threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True).start()
         self._listening.wait()
 
@@ -49,10 +57,20 @@ class Subscribers:
     ) -> dict[str, Any]:
         """The arguments of `services.fetch` for a request of the callback /kind/number; `topic` is a path."""
         callback = f"https://{self._hosts[number % HOSTS]}:{self._port}/{kind}/{number}"
-        fields = {"hub.mode": mode, "hub.topic": f"http://{HOST}:{port}{topic}", "hub.callback": callback}
+        fields = {
+            "hub.mode": mode,
+            "hub.topic": f"http://{HOST}:{port}{topic}",
+            "hub.callback": callback,
+        }
         fields |= {f"hub.{name}": value for name, value in more.items()}
-        body, content_type = urlencode(fields).encode(), "application/x-www-form-urlencoded"
-        return {"path": "/api/websub/hub", "method": "POST", "body": body, "content_type": content_type}
+        body = urlencode(fields).encode()
+        content_type = "application/x-www-form-urlencoded"
+        return {
+            "path": "/api/websub/hub",
+            "method": "POST",
+            "body": body,
+            "content_type": content_type,
+        }
 
     def subscribe(self, server: Server, wanted: list[tuple[str, int, str]]) -> None:
         """Have callbacks accepted and verified, each a kind, a number and a topic. Raises LabError."""
@@ -60,7 +78,10 @@ class Subscribers:
             batch = wanted[start : start + BATCH]
             for each in batch:
                 request = self.request("subscribe", server.port, *each)
-                wait_for("acceptance", lambda request=request: fetch(server, **request).status == 202)
+                wait_for(
+                    "acceptance",
+                    lambda request=request: fetch(server, **request).status == 202,
+                )
             paths = {f"/{kind}/{number}" for kind, number, _ in batch}
             wait_for("verification", lambda paths=paths: paths <= self.newest.keys())
 
@@ -72,7 +93,9 @@ class Subscribers:
         self._listening.set()
         await server.serve_forever()
 
-    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _exchange(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         with suppress(OSError, asyncio.IncompleteReadError):
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             length = re.search(r"(?i)content-length: *([0-9]+)", head)
@@ -80,11 +103,16 @@ class Subscribers:
             url = urlsplit(head.split(maxsplit=2)[1])
             if head.startswith("GET"):
                 query = parse_qs(url.query)
-                status, content = 200, query.get("hub.challenge", [""])[0]  # as the hub wants to read it
+                # as the hub wants to read it
+                status = 200
+                content = query.get("hub.challenge", [""])[0]
                 self.newest.setdefault(url.path, b"")
-                self.events["denials" if query["hub.mode"] == ["denied"] else "verifications"] += 1
+                self.events[
+                    "denials" if query["hub.mode"] == ["denied"] else "verifications"
+                ] += 1
             else:
-                status, content = await self._take(url.path, body), ""
+                status = await self._take(url.path, body)
+                content = ""
             head = f"HTTP/1.1 {status} -\r\nContent-Length: {len(content)}\r\nConnection: close\r\n\r\n"
             writer.write((head + content).encode())
             writer.close()
@@ -95,7 +123,9 @@ class Subscribers:
         kind = path.split("/")[1]
         self.events[f"deliveries to {kind} callbacks"] += 1
         await asyncio.sleep(WAIT_SECONDS.get(kind, 0))
-        if kind == "dead" or (kind == "flaky" and path not in self._refused and random.random() < 0.4):
+        if kind == "dead" or (
+            kind == "flaky" and path not in self._refused and random.random() < 0.4
+        ):
             self._refused.add(path)
             return 500
         self._refused.discard(path)

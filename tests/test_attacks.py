@@ -34,16 +34,30 @@ from tools import can_change_network, needs, own_network
 
 pytestmark = pytest.mark.slow
 
-PATIENT = dict.fromkeys(("send_timeout", "client_header_timeout", "client_body_timeout"), "60s")
+PATIENT = dict.fromkeys(
+    ("send_timeout", "client_header_timeout", "client_body_timeout"), "60s"
+)
 """Timeouts of nginx instead of the shipped 10 s, since on a busy machine the clients of a test are slower."""
 LARGEST_BYTES = 5_000_000  # more than the sockets between service and client can buffer
-MAX_PER_CLIENT, MAX_PER_48 = 100, 300  # requests at the same time
+# requests at the same time
+MAX_PER_CLIENT = 100
+MAX_PER_48 = 300
 IDLE = 2 * 32 + 1  # more idle connections than a proxy keeps to the service
 CODINGS = ("gzip", "identity", "deflate, GZIP;q=0.5", "gzip;q=0")
-DOCUMENTS = ("/reviews.json", "/insights.json", "/feed.xml", "/api/feed.json", "/.well-known/openapi.json")
+DOCUMENTS = (
+    "/reviews.json",
+    "/insights.json",
+    "/feed.xml",
+    "/api/feed.json",
+    "/.well-known/openapi.json",
+)
 DOCUMENTS += ("/llms.txt", "/sitemap.xml", "/robots.txt", "/favicon.ico", "/badge.svg")
-SEARCH, SINCE, HUB = "/api/reviews/search?query=", "/api/reviews/since/9999-12-31", "/api/websub/hub"
-DOCUMENT_LIMITS, PAGE_LIMITS, MCP_LIMITS, HUB_LIMITS = ((burst, rate) for burst, rate, _ in RATE_LIMITS)
+SEARCH = "/api/reviews/search?query="
+SINCE = "/api/reviews/since/9999-12-31"
+HUB = "/api/websub/hub"
+DOCUMENT_LIMITS, PAGE_LIMITS, MCP_LIMITS, HUB_LIMITS = (
+    (burst, rate) for burst, rate, _ in RATE_LIMITS
+)
 RATES = {
     "/badge.svg": DOCUMENT_LIMITS,
     SEARCH: PAGE_LIMITS,
@@ -56,7 +70,10 @@ RATES = {
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
-    reviews = [review(id=str(number), text="so good " * 400) for number in range(LARGEST_BYTES // 3200)]
+    reviews = [
+        review(id=str(number), text="so good " * 400)
+        for number in range(LARGEST_BYTES // 3200)
+    ]
     data = write_files(tmp_path_factory.mktemp("large"), a_file(*reviews))
     network = own_network(*IPV6_CLIENTS) if can_change_network() else nullcontext()
     with network, daemon("--no-hub", data=data) as running:
@@ -74,13 +91,20 @@ def serves_others(proxy: Proxy) -> bool:
 
 
 @pytest.mark.parametrize("name", ["nginx", "caddy"])
-def test_a_slow_body_holds_no_connection_of_the_service(service: Address, name: str, tmp_path: Path) -> None:
-    with running_proxy(tmp_path, name, [service.port]) as proxy, slow_bodies(proxy, 90 * [ATTACKER]):
+def test_a_slow_body_holds_no_connection_of_the_service(
+    service: Address, name: str, tmp_path: Path
+) -> None:
+    with (
+        running_proxy(tmp_path, name, [service.port]) as proxy,
+        slow_bodies(proxy, 90 * [ATTACKER]),
+    ):
         assert serves_others(proxy)
         assert connections_held(service.port) <= IDLE
 
 
-def test_nginx_limits_the_slow_readers_of_one_client(nginx: Proxy, service: Address) -> None:
+def test_nginx_limits_the_slow_readers_of_one_client(
+    nginx: Proxy, service: Address
+) -> None:
     with slow_readers(nginx, (MAX_PER_CLIENT + 10) * [ATTACKER]) as (accepted, _):
         assert accepted == MAX_PER_CLIENT
         assert serves_others(nginx)
@@ -89,14 +113,19 @@ def test_nginx_limits_the_slow_readers_of_one_client(nginx: Proxy, service: Addr
 
 def test_nginx_limits_the_slow_readers_of_a_48_of_ipv6(nginx: Proxy) -> None:
     needs("a network of its own")
-    with slow_readers(nginx, islice(cycle(WIDE_ATTACKER), MAX_PER_48 + 10)) as (accepted, _):
+    with slow_readers(nginx, islice(cycle(WIDE_ATTACKER), MAX_PER_48 + 10)) as (
+        accepted,
+        _,
+    ):
         assert accepted == MAX_PER_48
         assert serves_others(nginx)
         assert nginx.ask(SEARCH, source=OTHER_48)[0] == 200
 
 
 @pytest.mark.parametrize("path", RATES)
-@pytest.mark.parametrize(("sources", "times"), [([ATTACKER], 1), (WIDE_ATTACKER, 2)], ids=["client", "48"])
+@pytest.mark.parametrize(
+    ("sources", "times"), [([ATTACKER], 1), (WIDE_ATTACKER, 2)], ids=["client", "48"]
+)
 def test_nginx_limits_the_rate_of_a_client_and_of_a_48(
     nginx: Proxy, path: str, sources: list[str], times: int
 ) -> None:
@@ -104,18 +133,25 @@ def test_nginx_limits_the_rate_of_a_client_and_of_a_48(
         needs("a network of its own")
     burst, rate = (times * number for number in RATES[path])
     sent = request(path, SMALL_CALL if path in ("/mcp", HUB) else None)
-    with simultaneous(nginx, sent, islice(cycle(sources), burst + rate)) as (accepted, seconds):
+    with simultaneous(nginx, sent, islice(cycle(sources), burst + rate)) as (
+        accepted,
+        seconds,
+    ):
         assert burst < accepted <= burst + 1 + rate * seconds
         assert serves_others(nginx)
 
 
-@pytest.mark.parametrize(("other", "is_same"), [(SAME_64, True), (WIDE_ATTACKER[1], False)])
+@pytest.mark.parametrize(
+    ("other", "is_same"), [(SAME_64, True), (WIDE_ATTACKER[1], False)]
+)
 def test_a_client_of_ipv6_is_a_64(nginx: Proxy, other: str, is_same: bool) -> None:
     needs("a network of its own")
     burst, rate = RATES[SEARCH]
     sources = 2 * burst * [WIDE_ATTACKER[0]] + 30 * [other]
     with simultaneous(nginx, request(SEARCH), sources) as (accepted, seconds):
-        assert accepted <= burst + 1 + rate * seconds if is_same else accepted > burst + 30
+        assert (
+            accepted <= burst + 1 + rate * seconds if is_same else accepted > burst + 30
+        )
 
 
 def test_clients_of_ipv4_have_no_common_limit(nginx: Proxy) -> None:
@@ -123,7 +159,9 @@ def test_clients_of_ipv4_have_no_common_limit(nginx: Proxy) -> None:
         assert accepted == 5 * len(OTHERS)
 
 
-def test_caddy_ends_slow_readers_and_serves_others_meanwhile(service: Address, tmp_path: Path) -> None:
+def test_caddy_ends_slow_readers_and_serves_others_meanwhile(
+    service: Address, tmp_path: Path
+) -> None:
     with (
         running_proxy(tmp_path, "caddy", [service.port], write="4s") as proxy,
         simultaneous(proxy, WHOLE_GET, 2 * IDLE * [ATTACKER]),
@@ -135,7 +173,11 @@ def test_caddy_ends_slow_readers_and_serves_others_meanwhile(service: Address, t
 
 def cached_bytes(proxy: Proxy) -> list[int]:
     """The sizes of the files in the cache of nginx."""
-    return [file.stat().st_size for file in (proxy.directory / "cache").rglob("*") if file.is_file()]
+    return [
+        file.stat().st_size
+        for file in (proxy.directory / "cache").rglob("*")
+        if file.is_file()
+    ]
 
 
 def test_the_cache_holds_a_document_once_for_each_coding(nginx: Proxy) -> None:

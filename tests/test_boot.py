@@ -32,7 +32,11 @@ def shell_block(document: str, first_line: str) -> str:
     document_text = (ROOT / document).read_text(encoding="utf-8")
     text = document_text.partition(f"```sh\n{first_line}\n")[2].partition("```")[0]
     assert text
-    commands = [line for line in text.splitlines() if not re.search(r"\b(apt|venv|certbot) ", line)]
+    commands = [
+        line
+        for line in text.splitlines()
+        if not re.search(r"\b(apt|venv|certbot) ", line)
+    ]
     return "\n".join([first_line, *commands]).replace("YOUR.DOMAIN", DOMAIN)
 
 
@@ -105,16 +109,22 @@ def booted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     certificate.private_key_pem.write_to_path(out / "privkey.pem")
     takeout(out / EXPORT, [item(number) for number in range(4)])
     (out / "bin").mkdir()
-    scripts = {"script": SCRIPT} | {f"bin/{name}": LAUNCHER % module for name, module in MODULES.items()}
+    scripts = {"script": SCRIPT} | {
+        f"bin/{name}": LAUNCHER % module for name, module in MODULES.items()
+    }
     for name, content in scripts.items():
         (out / name).write_text(content)
         (out / name).chmod(0o755)
     site = sysconfig.get_paths()["purelib"]
     places = {sys.base_prefix: "/python", site: "/site", str(ROOT): "/clone"}
-    binds = [f"--bind-ro={here}:{there}" for here, there in places.items()] + [f"--bind={out}:/out"]
+    binds = [f"--bind-ro={here}:{there}" for here, there in places.items()] + [
+        f"--bind={out}:/out"
+    ]
     directory = tmp_path_factory.mktemp("root")
     command = booted_command(directory, *binds, "--boot", "systemd.run=/out/script")
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120
+    )
     assert (out / "end").exists(), done
     return out
 
@@ -144,16 +154,34 @@ def test_the_service_answers_through_nginx(booted: Path, name: str) -> None:
         ("its system calls are filtered", "process", r"(?m)^Seccomp:\s2$"),
         ("others cannot read what it writes", "process", r"(?m)^Umask:\s0077$"),
         ("only it reads its state", "state_mode", r"^700$"),
-        ("nginx has the connections of the README", "nginx_connections", r"^32768;\n16384;$"),
+        (
+            "nginx has the connections of the README",
+            "nginx_connections",
+            r"^32768;\n16384;$",
+        ),
         ("a reload keeps the process", "reloaded", "^yes$"),
         ("a second instance has no hub", "second", '"subscriptions": ?null'),
-        ("a second instance does not own the state of the first", "state_kept", "^yes$"),
-        ("only the proxy may use the socket", "socket", r"^750 www-data\n660 www-data$"),
+        (
+            "a second instance does not own the state of the first",
+            "state_kept",
+            "^yes$",
+        ),
+        (
+            "only the proxy may use the socket",
+            "socket",
+            r"^750 www-data\n660 www-data$",
+        ),
         ("the unit imports an export of another user", "imported", '("rating":.*){4}'),
         ("the daemon may read what an import wrote", "modes", "^root 644$"),
         ("the units start with the system", "enabled", r"^(enabled\n?){3}$"),
-        ("bad data do not restart the service again and again", "after_bad_data", "^failed$"),
+        (
+            "bad data do not restart the service again and again",
+            "after_bad_data",
+            "^failed$",
+        ),
     ],
 )
-def test_the_installed_system_is_as_documented(booted: Path, claim: str, name: str, pattern: str) -> None:
+def test_the_installed_system_is_as_documented(
+    booted: Path, claim: str, name: str, pattern: str
+) -> None:
     assert re.search(pattern, fact(booted, name)), claim

@@ -45,7 +45,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         first.start()
         second.start()
         ports = [first.port, second.port]
-        running = [running_proxy(tmp_path_factory.mktemp(name), name, ports) for name in PROXIES]
+        running = [
+            running_proxy(tmp_path_factory.mktemp(name), name, ports)
+            for name in PROXIES
+        ]
         yield Site(*map(stack.enter_context, running), (first, second))
 
 
@@ -70,8 +73,13 @@ def test_reads_come_from_the_cache_and_are_revalidated_by_tag(nginx: Proxy) -> N
     assert nginx.ask("/reviews.json", if_none_match=headers["etag"])[0] == 304
 
 
-def test_a_refused_client_is_told_when_to_retry_and_may_use_other_paths(nginx: Proxy) -> None:
-    with requests(nginx, "/reviews", pause_seconds=0), closing(nginx.client(ATTACKER)) as own:
+def test_a_refused_client_is_told_when_to_retry_and_may_use_other_paths(
+    nginx: Proxy,
+) -> None:
+    with (
+        requests(nginx, "/reviews", pause_seconds=0),
+        closing(nginx.client(ATTACKER)) as own,
+    ):
         while (answer := own.ask("/reviews"))[0] == 200:
             pass
         assert (answer[0], answer[1]["retry-after"]) == (429, "5")
@@ -90,20 +98,40 @@ def test_two_searches_are_cached_apart(nginx: Proxy) -> None:
 def test_a_page_is_cached_for_each_accept(nginx: Proxy) -> None:
     types = ("text/html", "application/json", "text/markdown")
     responses = [nginx.ask("/", accept=type)[1] for _ in range(2) for type in types]
-    assert [headers["content-type"].partition(";")[0] for headers in responses] == [*types, *types]
+    assert [headers["content-type"].partition(";")[0] for headers in responses] == [
+        *types,
+        *types,
+    ]
     assert {headers["x-cache"] for headers in responses[3:]} == {"HIT"}
 
 
 @pytest.mark.parametrize(
     ("wanted", "coding"),
-    [("gzip", "gzip"), ("br, GZIP;q=0.5", "gzip"), ("deflate,gzip", "gzip"), ("x-gzip", None),
-     ("gzip;q=0", None), ("gzip; q=0.00, br", None), ("gzip;q=0.001", "gzip"), ("", None), ("*", None)],
-)  # fmt: skip
-def test_gzip_is_sent_to_clients_that_accept_it(nginx: Proxy, wanted: str, coding: str | None) -> None:
+    [
+        ("gzip", "gzip"),
+        ("br, GZIP;q=0.5", "gzip"),
+        ("deflate,gzip", "gzip"),
+        ("x-gzip", None),
+        ("gzip;q=0", None),
+        ("gzip; q=0.00, br", None),
+        ("gzip;q=0.001", "gzip"),
+        ("", None),
+        ("*", None),
+    ],
+)
+def test_gzip_is_sent_to_clients_that_accept_it(
+    nginx: Proxy, wanted: str, coding: str | None
+) -> None:
     """The first request decides what the cache holds, so every case requests another path."""
     path = f"{links.SEARCH_PATH}?limit=9&query=a&offset={next(OFFSETS)}"
-    answers = [nginx.ask(path, accept_encoding=field) for field in (wanted, "gzip", "identity")]
-    assert [answer[1].get("content-encoding") for answer in answers] == [coding, "gzip", None]
+    answers = [
+        nginx.ask(path, accept_encoding=field) for field in (wanted, "gzip", "identity")
+    ]
+    assert [answer[1].get("content-encoding") for answer in answers] == [
+        coding,
+        "gzip",
+        None,
+    ]
 
 
 # ---- Both ----
@@ -126,7 +154,9 @@ def test_hub_requests_reach_the_instance_with_the_hub(proxy: Proxy) -> None:
 
 
 @pytest.mark.parametrize(("source", "status"), [("127.0.0.1", 200), ("127.0.0.5", 403)])
-def test_the_health_path_is_served_to_this_machine(proxy: Proxy, source: str, status: int) -> None:
+def test_the_health_path_is_served_to_this_machine(
+    proxy: Proxy, source: str, status: int
+) -> None:
     answered, _, body = proxy.ask(links.HEALTH_PATH, source=source)
     assert (answered, b'"status"' in body) == (status, status == 200)
 
@@ -135,10 +165,15 @@ def test_restarts_in_turns_lose_nothing(site: Site, proxy: Proxy) -> None:
     with ExitStack() as clients:
 
         def statuses(source: str, path: str, body: bytes | None = None) -> Counter[int]:
-            return clients.enter_context(requests(proxy, path, body, [source], PAUSE_SECONDS))
+            return clients.enter_context(
+                requests(proxy, path, body, [source], PAUSE_SECONDS)
+            )
 
         calls = statuses(CLIENTS[0], "/mcp", PING)
-        searches = [statuses(client, f"{links.SEARCH_PATH}?query={client}+#") for client in CLIENTS[1:]]
+        searches = [
+            statuses(client, f"{links.SEARCH_PATH}?query={client}+#")
+            for client in CLIENTS[1:]
+        ]
         for instance in site.instances:
             instance.stop()
             instance.start()
@@ -149,12 +184,19 @@ def test_restarts_in_turns_lose_nothing(site: Site, proxy: Proxy) -> None:
 
 def test_caddy_reads_the_name_for_buffering_from_its_environment() -> None:
     file = ROOT / "deploy" / "Caddyfile"
-    variable = re.search('Environment="(.*)=(request_buffers .*)"', file.read_text(encoding="utf-8"))
+    variable = re.search(
+        'Environment="(.*)=(request_buffers .*)"', file.read_text(encoding="utf-8")
+    )
     assert variable
     command = [program("caddy"), "adapt", "--config", str(file)]
     environment = os.environ | {variable[1]: variable[2]}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0 or "unrecognized subdirective request_buffers" in done.stderr
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert (
+        done.returncode == 0
+        or "unrecognized subdirective request_buffers" in done.stderr
+    )
 
 
 def test_without_an_instance_only_cached_documents_are_served(site: Site) -> None:

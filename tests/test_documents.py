@@ -34,10 +34,18 @@ from reviewslib.web import app, snapshot
 from reviewslib.web.pages import html_page
 from reviewslib.web.representations import LARGEST_BODY_BYTES
 
-FILES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-DOCUMENTS = {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in FILES}
+FILES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
+DOCUMENTS = {
+    str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in FILES
+}
 PLACE = "http://127.0.0.1:8080"  # where the documents expect the service
-PUBLIC_URL = "https://reviews.example.com"  # where programs in documents expect a service
+PUBLIC_URL = (
+    "https://reviews.example.com"  # where programs in documents expect a service
+)
 PROGRAM_FILES = snapshot.load_program_files()
 CONTRACT = PROGRAM_FILES.contract
 
@@ -58,11 +66,20 @@ def blocks(name: str, kind: str) -> list[str]:
 
 def console_examples(name: str) -> list[tuple[str, str]]:
     """Each command in the console blocks of a document with what the document says it prints."""
-    examples = [part for block in blocks(name, "console") for part in re.split(r"(?m)^\$ ", block)[1:]]
-    return [(command, printed) for command, _, printed in (one.partition("\n") for one in examples)]
+    examples = [
+        part
+        for block in blocks(name, "console")
+        for part in re.split(r"(?m)^\$ ", block)[1:]
+    ]
+    return [
+        (command, printed)
+        for command, _, printed in (one.partition("\n") for one in examples)
+    ]
 
 
-EXAMPLES = {name: examples for name in DOCUMENTS if (examples := console_examples(name))}
+EXAMPLES = {
+    name: examples for name in DOCUMENTS if (examples := console_examples(name))
+}
 assert EXAMPLES.keys() >= {"README.md", "docs/api.md", "docs/mcp.md", "docs/websub.md"}
 
 
@@ -71,22 +88,35 @@ def prints(printed: str, output: str) -> bool:
 
     A document may break a long line.
     """
-    pieces = [re.escape(piece).replace("\\\n", "\n?") for piece in printed.strip("\n").split("…")]
+    pieces = [
+        re.escape(piece).replace("\\\n", "\n?")
+        for piece in printed.strip("\n").split("…")
+    ]
     return re.fullmatch(".*?".join(pieces), output.strip("\n"), re.DOTALL) is not None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_every_console_command_prints_what_the_document_says(name: str, tmp_path: Path) -> None:
+def test_every_console_command_prints_what_the_document_says(
+    name: str, tmp_path: Path
+) -> None:
     with daemon(base_url=PLACE) as service:
         for command, printed in EXAMPLES[name]:
-            bash = ["bash", "-c", command.replace(PLACE, f"http://127.0.0.1:{service.port}")]
-            done = subprocess.run(bash, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+            bash = [
+                "bash",
+                "-c",
+                command.replace(PLACE, f"http://127.0.0.1:{service.port}"),
+            ]
+            done = subprocess.run(
+                bash, capture_output=True, text=True, timeout=60, cwd=tmp_path
+            )
             assert prints(printed, done.stdout), (command, done.stdout)
 
 
 SHELL_BLOCKS = [block for name in DOCUMENTS for block in blocks(name, "sh")]
-OUR_COMMAND = r"(?m)(reviewsd\.py|bin/reviewsd(?:-import|-insights)?)( -.*| \S+\.(?:zip|csv) .*)"
+OUR_COMMAND = (
+    r"(?m)(reviewsd\.py|bin/reviewsd(?:-import|-insights)?)( -.*| \S+\.(?:zip|csv) .*)"
+)
 OUR_COMMANDS = re.findall(OUR_COMMAND, "".join(SHELL_BLOCKS))
 assert len(OUR_COMMANDS) > 10
 
@@ -99,7 +129,10 @@ def test_every_command_of_ours_is_one_that_the_program_takes(
     monkeypatch.chdir(tmp_path)
     for export in [word for word in words if word.endswith((".zip", ".csv"))]:
         Path(export).touch()
-    ours = {"bin/reviewsd-import": importer.parse, "bin/reviewsd-insights": annotator.parse}
+    ours = {
+        "bin/reviewsd-import": importer.parse,
+        "bin/reviewsd-insights": annotator.parse,
+    }
     ours.get(program, reviewsd.command_line().parse_args)(words)
 
 
@@ -109,20 +142,32 @@ def run(name: str, service: Address, directory: Path) -> str:
     here = re.sub(f"{PUBLIC_URL}|{PLACE}", f"http://127.0.0.1:{service.port}", program)
     command = [sys.executable, "-c", here]
     return subprocess.run(
-        command, cwd=directory, stdout=subprocess.PIPE, text=True, timeout=60, check=True
+        command,
+        cwd=directory,
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=True,
     ).stdout
 
 
 @pytest.mark.slow
-def test_the_mirror_has_every_edit_and_deletion_and_downloads_it_once(tmp_path: Path) -> None:
-    mirror, data = tmp_path / "mirror", tmp_path / "data"
+def test_the_mirror_has_every_edit_and_deletion_and_downloads_it_once(
+    tmp_path: Path,
+) -> None:
+    mirror = tmp_path / "mirror"
+    data = tmp_path / "data"
     mirror.mkdir()
     data.mkdir()
     for version in ([review("a", text="old"), review("b")], [review("a", text="new")]):
         write_files(data, a_file(*version))
-        with daemon(data=data, base_url="https://r.example", state=tmp_path / "state") as service:
+        with daemon(
+            data=data, base_url="https://r.example", state=tmp_path / "state"
+        ) as service:
             run("docs/api.md", service, mirror)
-            assert (mirror / "reviews.json").read_bytes() == fetch(service, "/reviews.json").body
+            assert (mirror / "reviews.json").read_bytes() == fetch(
+                service, "/reviews.json"
+            ).body
             changed = (mirror / "reviews.json").stat().st_mtime_ns
             run("docs/api.md", service, mirror)
             assert (mirror / "reviews.json").stat().st_mtime_ns == changed
@@ -131,11 +176,19 @@ def test_the_mirror_has_every_edit_and_deletion_and_downloads_it_once(tmp_path: 
 @pytest.mark.slow
 def test_the_program_for_websites_prints_three_reviews_as_html(tmp_path: Path) -> None:
     texts = ['<script>1</script> & "x" \'', "{rating}", None]
-    reviews = [review(f"{9 - at}", text=text, author=f"<b>{at}") for at, text in enumerate(texts)]
+    reviews = [
+        review(f"{9 - at}", text=text, author=f"<b>{at}")
+        for at, text in enumerate(texts)
+    ]
     data = write_files(tmp_path, a_file(*reviews, review("0")))
     with daemon(data=data) as service:
-        page = ElementTree.fromstring(f"<page>{run('docs/your-website.md', service, tmp_path)}</page>")
-    assert [element.tag for element in page.iter()] == ["page", *["blockquote", "p", "footer", "a"] * 3]
+        page = ElementTree.fromstring(
+            f"<page>{run('docs/your-website.md', service, tmp_path)}</page>"
+        )
+    assert [element.tag for element in page.iter()] == [
+        "page",
+        *["blockquote", "p", "footer", "a"] * 3,
+    ]
     shown = "".join(page.itertext())
     assert all(text in shown for text in texts if text)
     assert shown.count("5 of 5 stars, <b>") == shown.count("2025-06-01") == 3
@@ -143,9 +196,15 @@ def test_the_program_for_websites_prints_three_reviews_as_html(tmp_path: Path) -
 
 @pytest.mark.slow
 def test_the_document_and_the_home_page_have_the_same_html_for_websites() -> None:
-    page = html_page(PROGRAM_FILES.templates, sample_dataset(), links.service_urls(PUBLIC_URL)).decode()
-    shown = re.findall("<pre><code>(&lt;(?:a|iframe) .*?)</code></pre>", page, re.DOTALL)
-    assert [line.strip() for line in blocks("docs/your-website.md", "html")] == list(map(unescape, shown))
+    page = html_page(
+        PROGRAM_FILES.templates, sample_dataset(), links.service_urls(PUBLIC_URL)
+    ).decode()
+    shown = re.findall(
+        "<pre><code>(&lt;(?:a|iframe) .*?)</code></pre>", page, re.DOTALL
+    )
+    assert [line.strip() for line in blocks("docs/your-website.md", "html")] == list(
+        map(unescape, shown)
+    )
 
 
 # ---- Tables and figures ----
@@ -155,13 +214,18 @@ def table_rows(name: str, heading: str) -> list[list[str]]:
     """The cells of the first table below a heading, without its two head lines."""
     section = re.split(rf"(?m)^#+ {heading}\n", DOCUMENTS[name])[1]
     table = re.findall(r"(?m)(?:^\|.*\n)+", section)[0]
-    return [[cell.strip() for cell in row.strip("| ").split(" | ")] for row in table.splitlines()[2:]]
+    return [
+        [cell.strip() for cell in row.strip("| ").split(" | ")]
+        for row in table.splitlines()[2:]
+    ]
 
 
 def parameter_row(declared: dict[str, Any]) -> list[str]:
     schema = declared["schema"]
     wanted = schema.get("format") or schema["type"]
-    bounds = f"{schema['minimum']} to {schema['maximum']}" if "minimum" in schema else ""
+    bounds = (
+        f"{schema['minimum']} to {schema['maximum']}" if "minimum" in schema else ""
+    )
     default = f"default {schema['default']}" if "default" in schema else ""
     kind = ", ".join(part for part in (wanted, bounds, default) if part)
     return [f"`{declared['name']}`", kind, declared["description"]]
@@ -175,7 +239,8 @@ def test_the_table_of_parameters_is_the_contract() -> None:
 
 
 def test_the_table_of_limits_is_the_program() -> None:
-    deadlines, jobs = serving.Deadlines(), f"at a time, {serving.MAX_JOBS} including those that wait"
+    deadlines = serving.Deadlines()
+    jobs = f"at a time, {serving.MAX_JOBS} including those that wait"
     silence = f"a client that reads nothing for {deadlines.silence} seconds"
     limits = {
         "head of a request": f"{serving.MAX_HEAD_BYTES / 1024:g} KiB within {deadlines.head} seconds",
@@ -192,7 +257,9 @@ def test_the_table_of_limits_is_the_program() -> None:
 
 
 def test_the_table_of_settings_is_the_program() -> None:
-    for declared, row in zip(fields(Settings), table_rows("docs/settings.md", "Settings"), strict=True):
+    for declared, row in zip(
+        fields(Settings), table_rows("docs/settings.md", "Settings"), strict=True
+    ):
         default = f"`{setting_text(declared.default)}`" if declared.default else ""
         names = [f"`{flag_name(declared.name)}`", f"`{variable_name(declared.name)}`"]
         assert row == [*names, default, declared.metadata["description"]]
@@ -207,7 +274,10 @@ def test_the_table_of_paths_has_every_route() -> None:
 def test_the_figures_of_the_documents_are_those_of_the_bench() -> None:
     results = (ROOT / "bench" / "RESULTS.md").read_text(encoding="utf-8")
     figure = r"(?m)^\| (.*?) \| ([0-9,.]+) \| .*? \| .*? \| (.*?) \|"
-    medians = {name: (value.replace(",", ""), unit) for name, value, unit in re.findall(figure, results)}
+    medians = {
+        name: (value.replace(",", ""), unit)
+        for name, value, unit in re.findall(figure, results)
+    }
     for name, text in table_rows("docs/server.md", "How it grows"):
         median, unit = medians[name]
         digits = len(text.split()[0].partition(".")[2])
@@ -230,14 +300,25 @@ def test_the_example_of_editorial_json_fits_its_schema(name: str) -> None:
     assert list(CONTRACT.editorial_file.violations(editorial)) == []
 
 
-LINKS = [(name, link) for name, text in DOCUMENTS.items() for link in re.findall(r"\]\(([^)]+)\)", text)]
+LINKS = [
+    (name, link)
+    for name, text in DOCUMENTS.items()
+    for link in re.findall(r"\]\(([^)]+)\)", text)
+]
 
 
-@pytest.mark.parametrize(("name", "link"), [pair for pair in LINKS if not pair[1].startswith("https://")])
+@pytest.mark.parametrize(
+    ("name", "link"), [pair for pair in LINKS if not pair[1].startswith("https://")]
+)
 def test_links_into_the_repository_lead_somewhere(name: str, link: str) -> None:
     path, _, anchor = link.partition("#")
     target = (ROOT / name).parent / path if path else ROOT / name
     assert target.exists()
-    headings = re.findall(r"(?m)^#+ (.*)$", target.read_text(encoding="utf-8") if anchor else "")
-    as_on_github = [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+    headings = re.findall(
+        r"(?m)^#+ (.*)$", target.read_text(encoding="utf-8") if anchor else ""
+    )
+    as_on_github = [
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        for heading in headings
+    ]
     assert not anchor or anchor in as_on_github

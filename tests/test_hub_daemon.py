@@ -23,7 +23,16 @@ from urllib.request import Request, urlopen
 
 import pytest
 from hub_lab import FORM, Exchange, Lab, agree, answer, hang
-from services import ROOT, SAMPLE, Address, Response, daemon, fetch, free_port, run_daemon
+from services import (
+    ROOT,
+    SAMPLE,
+    Address,
+    Response,
+    daemon,
+    fetch,
+    free_port,
+    run_daemon,
+)
 
 import reviewsd
 from reviewslib.process.settings import BadSetting, Settings
@@ -42,21 +51,37 @@ def data(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def running(lab: Lab, data: Path, state: Path, *arguments: str, port: int = 0) -> Iterator[Address]:
+def running(
+    lab: Lab, data: Path, state: Path, *arguments: str, port: int = 0
+) -> Iterator[Address]:
     """A daemon whose hub may call the lab, and which polls its files often."""
-    labs_only = ["--hub-allow-private", "--hub-ca-file", str(lab.ca_file), "--reload-interval", "0.05"]
+    labs_only = [
+        "--hub-allow-private",
+        "--hub-ca-file",
+        str(lab.ca_file),
+        "--reload-interval",
+        "0.05",
+    ]
     with daemon(*labs_only, *arguments, data=data, state=state, port=port) as service:
         yield service
 
 
-def ask(service: Address, callback: str, path: str = "/feed.xml", **more: str) -> Response:
+def ask(
+    service: Address, callback: str, path: str = "/feed.xml", **more: str
+) -> Response:
     """Send a request to the hub; `secret` and other fields get the prefix `hub.`."""
-    fields = {"mode": "subscribe", "callback": callback, "topic": service.base_url + path} | more
+    fields = {
+        "mode": "subscribe",
+        "callback": callback,
+        "topic": service.base_url + path,
+    } | more
     body = urlencode({f"hub.{name}": value for name, value in fields.items()}).encode()
     return fetch(service, HUB, "POST", body, content_type=FORM)
 
 
-def subscribe(lab: Lab, service: Address, state: Path, path: str = "/feed.xml", **more: str) -> None:
+def subscribe(
+    lab: Lab, service: Address, state: Path, path: str = "/feed.xml", **more: str
+) -> None:
     """Subscribe, and wait until it is stored."""
     before = active(state)
     assert ask(service, lab.url("/cb", "localhost"), path, **more).status == 202
@@ -75,8 +100,16 @@ def health(service: Address) -> dict[str, Any]:
 def add_review(data: Path, name: str, text: str = "") -> None:
     """Replace reviews.json as an operator would: write a new file, rename it over the old one."""
     document = json.loads((data / "reviews.json").read_text(encoding="utf-8"))
-    added = {"id": name, "author": "Ann", "rating": 5, "date": "2026-11-20", "text": text or None}
-    document["reviews"] = [review for review in document["reviews"] if review["id"] != name] + [added]
+    added = {
+        "id": name,
+        "author": "Ann",
+        "rating": 5,
+        "date": "2026-11-20",
+        "text": text or None,
+    }
+    document["reviews"] = [
+        review for review in document["reviews"] if review["id"] != name
+    ] + [added]
     (data / "new").write_text(json.dumps(document), encoding="utf-8")
     (data / "new").rename(data / "reviews.json")
 
@@ -84,15 +117,22 @@ def add_review(data: Path, name: str, text: str = "") -> None:
 # ---- Changes and interruptions ----
 
 
-def test_a_subscriber_gets_what_a_reader_gets(lab: Lab, data: Path, tmp_path: Path) -> None:
+def test_a_subscriber_gets_what_a_reader_gets(
+    lab: Lab, data: Path, tmp_path: Path
+) -> None:
     with running(lab, data, tmp_path / "state") as service:
         for path in TOPICS:
             subscribe(lab, service, tmp_path / "state", path)
         add_review(data, "added-meanwhile")
         lab.wait(lambda: len(lab.posts()) == len(TOPICS))
         read = [fetch(service, path) for path in TOPICS]
-    got = {post.body: (post.headers["Content-Type"], post.headers["Link"]) for post in lab.posts()}
-    assert got == {page.body: (page.headers["content-type"], page.headers["link"]) for page in read}
+    got = {
+        post.body: (post.headers["Content-Type"], post.headers["Link"])
+        for post in lab.posts()
+    }
+    assert got == {
+        page.body: (page.headers["content-type"], page.headers["link"]) for page in read
+    }
     assert all(b"added-meanwhile" in body for body in got)
 
 
@@ -101,10 +141,14 @@ def killed(lab: Lab, data: Path, state: Path, port: int = 0) -> Iterator[Address
     """A daemon that ends by SIGKILL."""
     with pytest.raises(AssertionError), running(lab, data, state, port=port) as service:
         yield service
-        os.kill(service.pid, signal.SIGKILL)  # its status is not the 0 that `daemon` wants
+        os.kill(
+            service.pid, signal.SIGKILL
+        )  # its status is not the 0 that `daemon` wants
 
 
-def test_a_killed_service_continues_after_its_restart(lab: Lab, data: Path, tmp_path: Path) -> None:
+def test_a_killed_service_continues_after_its_restart(
+    lab: Lab, data: Path, tmp_path: Path
+) -> None:
     state = tmp_path / "state"
     lab.on("GET", "/cb", hang, agree)
     lab.on("POST", "/cb", hang, agree)
@@ -129,16 +173,25 @@ Example = subprocess.Popen[str]
 
 
 @contextmanager
-def example(lab: Lab, directory: Path, topic: str, wait: str = "60.0") -> Iterator[tuple[Example, str]]:
+def example(
+    lab: Lab, directory: Path, topic: str, wait: str = "60.0"
+) -> Iterator[tuple[Example, str]]:
     """The running example and its callback; `wait` replaces its pause in seconds."""
-    certificate, program = directory / "subscriber.pem", directory / "subscriber.py"
-    lab.ca.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(certificate))
+    certificate = directory / "subscriber.pem"
+    program = directory / "subscriber.py"
+    lab.ca.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(
+        str(certificate)
+    )
     text = (ROOT / "examples" / "subscriber.py").read_text(encoding="utf-8")
-    program.write_text(text.replace("WAIT_SECONDS = 60.0", f"WAIT_SECONDS = {wait}"), encoding="utf-8")
+    program.write_text(
+        text.replace("WAIT_SECONDS = 60.0", f"WAIT_SECONDS = {wait}"), encoding="utf-8"
+    )
     callback = f"https://localhost:{free_port()}/websub"
     command = [sys.executable, str(program), topic, callback, str(certificate)]
     trust = os.environ | {"SSL_CERT_FILE": str(lab.ca_file)}
-    with subprocess.Popen(command, env=trust, stdout=PIPE, stderr=STDOUT, text=True) as child:
+    with subprocess.Popen(
+        command, env=trust, stdout=PIPE, stderr=STDOUT, text=True
+    ) as child:
         try:
             yield child, callback
         finally:
@@ -160,7 +213,9 @@ def answered(request: str | Request, trusting: ssl.SSLContext) -> int:
         return refusal.code
 
 
-def test_the_example_prints_changes_and_confirms_its_own(lab: Lab, data: Path, tmp_path: Path) -> None:
+def test_the_example_prints_changes_and_confirms_its_own(
+    lab: Lab, data: Path, tmp_path: Path
+) -> None:
     state = tmp_path / "state"
     with running(lab, data, state) as service:
         topic = service.base_url + "/api/feed.json"
@@ -171,13 +226,17 @@ def test_the_example_prints_changes_and_confirms_its_own(lab: Lab, data: Path, t
             trusting = ssl.create_default_context(cafile=lab.ca_file)
             forged = Request(callback, b"{}", {"X-Hub-Signature": "sha256=" + "0" * 64})
             with closing(sqlite3.connect(state / STORE_FILE_NAME)) as store:
-                ((own,),) = store.execute("SELECT callback FROM hub_row WHERE mode = 'active'")
+                ((own,),) = store.execute(
+                    "SELECT callback FROM hub_row WHERE mode = 'active'"
+                )
             asked = {"hub.mode": "subscribe", "hub.topic": topic, "hub.challenge": "c"}
             asked["hub.lease_seconds"] = "9"
             assert answered(forged, trusting) == 403
             assert answered(f"{own}?{urlencode(asked)}", trusting) == 404
             assert own.startswith(f"{callback}/") and len(own) > len(callback) + 40
-            assert ask(service, own, "/api/feed.json", secret="a stranger's").status == 202
+            assert (
+                ask(service, own, "/api/feed.json", secret="a stranger's").status == 202
+            )
             lab.wait(lambda: health(service)["subscriptions"]["pending"] == 0)
             add_review(data, "new", "better")
             assert lines_of(child, 1) == ["new or changed: new better"]
@@ -187,21 +246,28 @@ def test_the_example_prints_changes_and_confirms_its_own(lab: Lab, data: Path, t
             lab.wait(lambda: active(state) == 0)
 
 
-def test_the_example_waits_for_a_hub_that_is_busy_or_away(lab: Lab, tmp_path: Path) -> None:
+def test_the_example_waits_for_a_hub_that_is_busy_or_away(
+    lab: Lab, tmp_path: Path
+) -> None:
     def ask_wrongly(exchange: Exchange) -> None:
         """Questions at another address, and about another topic."""
         form = dict(parse_qsl(lab.arrivals[-1].body.decode()))
-        own, topic = form["hub.callback"], form["hub.topic"]
+        own = form["hub.callback"]
+        topic = form["hub.topic"]
         for url, about in ((own.rpartition("/")[0], topic), (own, "another")):
             asked = {"hub.mode": "subscribe", "hub.topic": about, "hub.challenge": "c"}
             refused.append(answered(f"{url}?{urlencode(asked)}", trusting))
         exchange.answer(202, b"accepted")
 
     refused: list[int] = []
-    place, trusting = lab.url("", "localhost"), ssl.create_default_context(cafile=lab.ca_file)
+    place = lab.url("", "localhost")
+    trusting = ssl.create_default_context(cafile=lab.ca_file)
     link = f'<{place}/hub>; rel="hub", <{place}/>; rel="self"'
     lab.on("GET", "/", answer(200, b'{"items": []}', Link=link))
-    busy = [answer(429, b"later", Retry_After="1"), answer(503, b"later", Retry_After="soon")]
+    busy = [
+        answer(429, b"later", Retry_After="1"),
+        answer(503, b"later", Retry_After="soon"),
+    ]
     last = [answer(502, b"later", Retry_After=""), answer(404, b"not a topic")]
     lab.on("POST", "/hub", *busy, lambda _: None, ask_wrongly, *last)
     with example(lab, tmp_path, f"{place}/", "0.2") as (child, _):
@@ -212,7 +278,14 @@ def test_the_example_waits_for_a_hub_that_is_busy_or_away(lab: Lab, tmp_path: Pa
     assert refused == [404, 404]
     assert said.pop(2).startswith("the hub cannot be reached: ")
     no_verification = "the hub has sent no verification in time"
-    assert said == ["429 later", "503 later", "202 accepted", no_verification, "502 later", "404 not a topic"]
+    assert said == [
+        "429 later",
+        "503 later",
+        "202 accepted",
+        no_verification,
+        "502 later",
+        "404 not a topic",
+    ]
 
 
 # ---- The operator ----
@@ -223,7 +296,9 @@ def test_the_operator_lists_and_removes_hosts_and_never_sees_callbacks(
 ) -> None:
     state = tmp_path / "state"
     settings = Settings(state_dir=state)
-    with pytest.raises(StoreFault, match=re.escape(f"{state}/websub.sqlite3: there is no store")):
+    with pytest.raises(
+        StoreFault, match=re.escape(f"{state}/websub.sqlite3: there is no store")
+    ):
         reviewsd.subscriptions(settings)
     with pytest.raises(StoreFault, match=f"^{state}"):
         reviewsd.unsubscribe(settings, "localhost")
@@ -235,9 +310,17 @@ def test_the_operator_lists_and_removes_hosts_and_never_sees_callbacks(
         assert re.fullmatch(r"active      localhost /feed.xml since 20[^/]+\n", shown)
         assert not [hidden for hidden in ("do-not-tell", "cb") if hidden in shown]
         assert reviewsd.unsubscribe(settings, "192.0.2.1") == 1
-        with pytest.raises(BadSetting, match=r"^--unsubscribe 'https://localhost/' is neither a host nor"):
+        with pytest.raises(
+            BadSetting,
+            match=r"^--unsubscribe 'https://localhost/' is neither a host nor",
+        ):
             reviewsd.unsubscribe(settings, "https://localhost/")
-        assert run_daemon("--unsubscribe", "localhost", "--state-dir", str(state)).returncode == 0
+        assert (
+            run_daemon(
+                "--unsubscribe", "localhost", "--state-dir", str(state)
+            ).returncode
+            == 0
+        )
         assert capfd.readouterr().out == "no subscription of 192.0.2.1\n"
         lab.wait(lambda: lab.gets()[-1]["hub.mode"] == "denied")
         assert lab.gets()[-1]["hub.reason"] == "removed by the operator of the hub"

@@ -21,13 +21,26 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from reviewslib.websub.callbacks import CallbackRequest, CallbackResponse
 
-ANN, WWW_ANN, BOB = CALLBACKS = ["https://ann.example/", "https://www.ann.example/", "https://bob.example/"]
-NETWORKS = {"ann.example": "192.0.2.1", "www.ann.example": "192.0.2.1", "bob.example": "192.0.2.2"}
+ANN, WWW_ANN, BOB = CALLBACKS = [
+    "https://ann.example/",
+    "https://www.ann.example/",
+    "https://bob.example/",
+]
+NETWORKS = {
+    "ann.example": "192.0.2.1",
+    "www.ann.example": "192.0.2.1",
+    "bob.example": "192.0.2.2",
+}
 SHARE = 2  # of the places, for a domain and for a network
 Key = tuple[str, str]  # (path, callback)
-KEYS = st.sampled_from([(lab.FEED, ANN), (lab.FEED, BOB), (lab.JSON_FEED, ANN), (lab.JSON_FEED, WWW_ANN)])
-MODES, TEXTS = st.sampled_from(["subscribe", "unsubscribe"]), st.sampled_from("0123")
-ANSWERS = st.sampled_from([*map(lab.status, (204, 204, 500, 302, 410)), lab.SILENCE, lab.OUTAGE])
+KEYS = st.sampled_from(
+    [(lab.FEED, ANN), (lab.FEED, BOB), (lab.JSON_FEED, ANN), (lab.JSON_FEED, WWW_ANN)]
+)
+MODES = st.sampled_from(["subscribe", "unsubscribe"])
+TEXTS = st.sampled_from("0123")
+ANSWERS = st.sampled_from(
+    [*map(lab.status, (204, 204, 500, 302, 410)), lab.SILENCE, lab.OUTAGE]
+)
 
 
 def topic_path(request: CallbackRequest) -> str:
@@ -63,17 +76,26 @@ class HubMachine(RuleBasedStateMachine):
         self.directory = tempfile.TemporaryDirectory(dir=lab.IN_MEMORY)
         self.bench = lab.Bench(Path(self.directory.name))
         self.bench.networks = NETWORKS
-        self.bench.on_get, self.bench.on_post = self.exchanged(self.on_get), self.exchanged(self.on_post)
+        self.bench.on_get = self.exchanged(self.on_get)
+        self.bench.on_post = self.exchanged(self.on_post)
         self.texts = {lab.FEED: "0", lab.JSON_FEED: "0"}
-        self.says: dict[str, Literal["yes", "no", "nothing"]] = dict.fromkeys(CALLBACKS, "yes")
+        self.says: dict[str, Literal["yes", "no", "nothing"]] = dict.fromkeys(
+            CALLBACKS, "yes"
+        )
         self.answers: dict[str, lab.Answer] = dict.fromkeys(CALLBACKS, lab.status(204))
         self.expectations: dict[Key, Expectation] = {}
-        self.requested_with: dict[Key, str | None] = {}  # what the callback had when its request was accepted
+        self.requested_with: dict[
+            Key, str | None
+        ] = {}  # what the callback had when its request was accepted
         self.asking: set[Key] = set()  # whose request to subscribe nobody has answered
-        self.unanswered: dict[tuple[Key, str], list[float]] = {}  # when it was asked in vain, by mode
+        self.unanswered: dict[
+            tuple[Key, str], list[float]
+        ] = {}  # when it was asked in vain, by mode
         self.owed_notices: set[Key] = set()
         self.possible_notices: set[Key] = set()  # a new request was under way
-        self.meanwhile: tuple[Key, str] | None = None  # a request that comes during the next verification
+        self.meanwhile: tuple[Key, str] | None = (
+            None  # a request that comes during the next verification
+        )
         self.kill_at: str | None = None
         self.bench.restart(max_subscriptions=10 * SHARE)
         self.change(lab.FEED, "0")
@@ -112,7 +134,9 @@ class HubMachine(RuleBasedStateMachine):
         callback = request.url.partition("?")[0]
         key = asked["hub.topic"].removeprefix(lab.BASE_URL), callback
         if asked["hub.mode"] == "denied":
-            assert key in self.owed_notices | self.possible_notices, "nobody is told without a reason"
+            assert key in self.owed_notices | self.possible_notices, (
+                "nobody is told without a reason"
+            )
             self.note = lambda: self.forget_notices(key)
             return lab.echo(request)
         had = self.requested_with.get(key)
@@ -124,7 +148,9 @@ class HubMachine(RuleBasedStateMachine):
             tries = self.unanswered.setdefault((key, asked["hub.mode"]), [])
             tries.append(self.now)
             assert len(tries) <= 3, "nobody is asked more often"
-            assert key in self.living() or tries[-1] < tries[0] + 120, "no newcomer is asked for longer"
+            assert key in self.living() or tries[-1] < tries[0] + 120, (
+                "no newcomer is asked for longer"
+            )
             self.note = lambda: None
             return lab.SILENCE(request)
         self.unanswered.pop((key, asked["hub.mode"]), None)
@@ -138,7 +164,9 @@ class HubMachine(RuleBasedStateMachine):
     def forget_content(self, key: Key) -> None:
         """It is unknown what the callback has, until the hub has stored that it took the content."""
         assert key in self.living(), "the removed, the ended and strangers hear nothing"
-        assert self.texts[key[0]] != self.expectations[key].has, "nobody is sent what the hub knows they have"
+        assert self.texts[key[0]] != self.expectations[key].has, (
+            "nobody is sent what the hub knows they have"
+        )
         self.expectations[key].has = self.requested_with[key] = None
 
     def forget_notices(self, key: Key) -> None:
@@ -164,29 +192,43 @@ class HubMachine(RuleBasedStateMachine):
         return [network(other) for other in self.living()].count(network(key)) >= SHARE
 
     def on_post(self, request: CallbackRequest) -> CallbackResponse:
-        key, text = (topic_path(request), request.url), (request.body or b"").decode()
+        key = (topic_path(request), request.url)
+        text = (request.body or b"").decode()
         assert text == self.texts[key[0]], "what is sent is the newest"
         answer = self.answers[request.url](request)
-        self.note = lambda: None if answer.own_fault else self.tried(key, text, answer.status)
+        self.note = lambda: (
+            None if answer.own_fault else self.tried(key, text, answer.status)
+        )
         return answer
 
     def tried(self, key: Key, text: str, code: int | None) -> None:
         expectation = self.expectations[key]
         if code == 204:
-            expectation.has, expectation.failures = text, 0
+            expectation.has = text
+            expectation.failures = 0
             return
         expectation.failures += 1
         if code == 410 or expectation.failures == 3:
             del self.expectations[key]
         if code != 410 and expectation.failures == 3:
-            (self.possible_notices if key in self.asking else self.owed_notices).add(key)
+            (self.possible_notices if key in self.asking else self.owed_notices).add(
+                key
+            )
 
     def living(self) -> dict[Key, Expectation]:
-        return {key: what for key, what in self.expectations.items() if what.ends_at > self.now}
+        return {
+            key: what
+            for key, what in self.expectations.items()
+            if what.ends_at > self.now
+        }
 
     # What may happen
 
-    @rule(key=KEYS, lease=st.sampled_from(["3600", "864000", "864000"]), at_once=st.booleans())
+    @rule(
+        key=KEYS,
+        lease=st.sampled_from(["3600", "864000", "864000"]),
+        at_once=st.booleans(),
+    )
     def subscribe(self, key: Key, lease: str, at_once: bool) -> None:
         self.ask(key, "subscribe", lease)
         if at_once:
@@ -209,7 +251,9 @@ class HubMachine(RuleBasedStateMachine):
             assert answer.status == 404
         else:
             is_repeated = key in self.asking  # an equal request may wait
-            assert answer.status in ((429,) if self.is_full(key) and not is_repeated else (202, 429))
+            assert answer.status in (
+                (429,) if self.is_full(key) and not is_repeated else (202, 429)
+            )
         if answer.status == 202:
             self.unanswered.pop((key, mode), None)
             if mode == "subscribe":
@@ -219,10 +263,17 @@ class HubMachine(RuleBasedStateMachine):
     @rule(path=st.sampled_from([lab.FEED, lab.JSON_FEED]), text=TEXTS)
     def change(self, path: str, text: str) -> None:
         self.texts[path] = text
-        self.bench.publish("", feed=self.texts[lab.FEED], json=self.texts[lab.JSON_FEED])
+        self.bench.publish(
+            "", feed=self.texts[lab.FEED], json=self.texts[lab.JSON_FEED]
+        )
 
-    @rule(callback=st.sampled_from(CALLBACKS), says=st.sampled_from(["yes", "no", "nothing"]))
-    def make_up_its_mind(self, callback: str, says: Literal["yes", "no", "nothing"]) -> None:
+    @rule(
+        callback=st.sampled_from(CALLBACKS),
+        says=st.sampled_from(["yes", "no", "nothing"]),
+    )
+    def make_up_its_mind(
+        self, callback: str, says: Literal["yes", "no", "nothing"]
+    ) -> None:
         self.says[callback] = says
 
     @rule(callback=st.sampled_from(CALLBACKS), answer=ANSWERS)
@@ -230,7 +281,9 @@ class HubMachine(RuleBasedStateMachine):
         self.answers[callback] = answer
         self.time_passes(0)
 
-    @rule(key=KEYS, times=st.integers(1, 3), text=TEXTS, code=st.sampled_from([204, 500]))
+    @rule(
+        key=KEYS, times=st.integers(1, 3), text=TEXTS, code=st.sampled_from([204, 500])
+    )
     def fail_in_a_row(self, key: Key, times: int, text: str, code: int) -> None:
         path, callback = key
         self.answers[callback] = lab.status(500)
@@ -259,7 +312,9 @@ class HubMachine(RuleBasedStateMachine):
     def the_hub_knows_whom_it_serves_and_how_often_they_failed(self) -> None:
         rows = self.bench.rows()
         stored = {(row.path, row.callback): row.failures for row in rows}
-        assert stored == {key: expectation.failures for key, expectation in self.living().items()}
+        assert stored == {
+            key: expectation.failures for key, expectation in self.living().items()
+        }
 
     @invariant()
     def nobody_has_more_than_a_share(self) -> None:
@@ -270,16 +325,24 @@ class HubMachine(RuleBasedStateMachine):
         self.answers = dict.fromkeys(CALLBACKS, lab.status(204))
         for _ in range(3):
             self.time_passes(4320)
-        behind = {key for key, what in self.living().items() if what.has != self.texts[key[0]]}
-        assert not behind, "an active subscription with a living callback has the newest content"
-        assert not self.owed_notices, "whoever was removed has been told, or asked about a new request"
+        behind = {
+            key for key, what in self.living().items() if what.has != self.texts[key[0]]
+        }
+        assert not behind, (
+            "an active subscription with a living callback has the newest content"
+        )
+        assert not self.owed_notices, (
+            "whoever was removed has been told, or asked about a new request"
+        )
         self.the_hub_knows_whom_it_serves_and_how_often_they_failed()
         self.bench.hub.stop(1)
         self.directory.cleanup()
 
 
 TestHub = pytest.mark.slow(HubMachine.TestCase)
-TestHub.settings = hypothesis_settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestHub.settings = hypothesis_settings(
+    max_examples=40, stateful_step_count=30, deadline=None
+)
 
 
 # ---- Promises that chance may miss ----
@@ -297,7 +360,9 @@ def machine() -> Iterator[HubMachine]:
 
 
 UNKNOWN = [(lab.SILENCE, None), (lab.OUTAGE, None), (lab.status(500), None)]
-UNKNOWN += [(lab.status(204), when) for when in ("before the exchange", "before the record")]
+UNKNOWN += [
+    (lab.status(204), when) for when in ("before the exchange", "before the record")
+]
 
 
 @pytest.mark.parametrize(("answer", "kill_at"), UNKNOWN)
@@ -313,10 +378,16 @@ def test_content_is_sent_again_after_an_unknown_outcome(
     assert machine.bench.contents == ["1", "0"]
 
 
-def test_requests_of_both_modes_are_kept_and_the_newer_wins(machine: HubMachine) -> None:
+def test_requests_of_both_modes_are_kept_and_the_newer_wins(
+    machine: HubMachine,
+) -> None:
     machine.unsubscribe(KEY)
     machine.subscribe(KEY, "864000", at_once=False)
-    assert sorted(state for state, _ in machine.bench.states()) == ["active", "subscribe", "unsubscribe"]
+    assert sorted(state for state, _ in machine.bench.states()) == [
+        "active",
+        "subscribe",
+        "unsubscribe",
+    ]
     machine.time_passes(0)
     assert machine.bench.states() == [("active", 0)]
     machine.subscribe(KEY, "864000", at_once=False)

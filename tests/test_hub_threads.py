@@ -15,7 +15,8 @@ from hub_lab import Lab, agree, agree_late, ask, hang, running, settled, signed,
 
 
 def test_a_subscription_is_confirmed_served_and_ended(lab: Lab, tmp_path: Path) -> None:
-    callback, own = lab.url("/cb?key=a%20b&bare"), "https://reviews.example"
+    callback = lab.url("/cb?key=a%20b&bare")
+    own = "https://reviews.example"
     with running(lab, tmp_path) as subject:
         ask(subject, callback, secret="hush", lease_seconds="7200")
         lab.wait(settled(subject, active=1, pending=0))
@@ -29,9 +30,17 @@ def test_a_subscription_is_confirmed_served_and_ended(lab: Lab, tmp_path: Path) 
     verification, notification, *_ = lab.arrivals
     asked = "/cb?key=a%20b&bare&hub.mode=subscribe&hub.topic=https%3A%2F%2Freviews.example%2Ffeed.xml&"
     assert verification.target.startswith(asked + "hub.challenge=")
-    assert [asked["hub.mode"] for asked in lab.gets()] == ["subscribe", "unsubscribe", "subscribe"]
+    assert [asked["hub.mode"] for asked in lab.gets()] == [
+        "subscribe",
+        "unsubscribe",
+        "subscribe",
+    ]
     # Specification 4.9: of an unsubscription, too.
-    assert [asked["hub.lease_seconds"] for asked in lab.gets()] == ["7200", "864000", "864000"]
+    assert [asked["hub.lease_seconds"] for asked in lab.gets()] == [
+        "7200",
+        "864000",
+        "864000",
+    ]
     assert [post.target for post in lab.posts()] == ["/cb?key=a%20b&bare"]
     assert notification.body == "zwei 🙂".encode()
     assert notification.headers == {  # and no other
@@ -48,10 +57,16 @@ def test_a_subscription_is_confirmed_served_and_ended(lab: Lab, tmp_path: Path) 
 
 def hub_threads() -> set[str]:
     """The hub's threads, which all end with the process."""
-    return {one.name for one in threading.enumerate() if one.name.startswith("hub-") and one.daemon}
+    return {
+        one.name
+        for one in threading.enumerate()
+        if one.name.startswith("hub-") and one.daemon
+    }
 
 
-def test_stop_lets_the_running_delivery_finish_and_leaves_nothing(lab: Lab, tmp_path: Path) -> None:
+def test_stop_lets_the_running_delivery_finish_and_leaves_nothing(
+    lab: Lab, tmp_path: Path
+) -> None:
     lab.on("POST", "/cb", agree_late)
     with running(lab, tmp_path) as subject:
         ask(subject, lab.url("/cb"))
@@ -82,7 +97,9 @@ def test_stop_does_not_wait_longer_than_it_is_told(lab: Lab, tmp_path: Path) -> 
         lab.wait(settled(subject, active=1, pending=0))
 
 
-def test_the_scheduler_survives_a_bug(lab: Lab, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_scheduler_survives_a_bug(
+    lab: Lab, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     bugs = [RuntimeError("bug")]
 
     def clock() -> float:
@@ -91,7 +108,12 @@ def test_the_scheduler_survives_a_bug(lab: Lab, tmp_path: Path, caplog: pytest.L
         return time.time()
 
     with running(lab, tmp_path, clock=clock) as subject:
-        lab.wait(lambda: "the hub's scheduler met an unexpected error and goes on" in caplog.messages)
+        lab.wait(
+            lambda: (
+                "the hub's scheduler met an unexpected error and goes on"
+                in caplog.messages
+            )
+        )
         ask(subject, lab.url("/cb"))
         lab.wait(settled(subject, active=1))
 
@@ -110,11 +132,18 @@ def black_hole() -> Iterator[int]:
 
 
 @pytest.mark.slow
-def test_hundreds_of_black_holes_leave_room_for_newcomers(lab: Lab, tmp_path: Path) -> None:
+def test_hundreds_of_black_holes_leave_room_for_newcomers(
+    lab: Lab, tmp_path: Path
+) -> None:
     with black_hole() as port, running(lab, tmp_path, timeout=1.0) as subject:
-        holes = (f"h{number}.black{number % 20}.example:{port}" for number in range(400))
+        holes = (
+            f"h{number}.black{number % 20}.example:{port}" for number in range(400)
+        )
         ask(subject, *(f"https://{hole}/" for hole in holes))
-        ask(subject, *(lab.url("/honest", f"h.d{number}.example") for number in range(10)))
+        ask(
+            subject,
+            *(lab.url("/honest", f"h.d{number}.example") for number in range(10)),
+        )
         lab.wait(settled(subject, active=10))
         assert subject.counts()["pending"] > 300
 
@@ -134,11 +163,22 @@ def test_slow_callbacks_delay_a_quick_one_by_one_exchange(
         exchange.server.released.wait(1.0)
         agree(exchange)
 
-    moved = threading.Event()  # until then strangers would wait for each other at one address
-    urls = [lab.url("/slow", f"h{number}.d{number % domains}.example") for number in range(100)]
-    quick, renews, fails = (lab.url(f"/{n}", f"h{n}.d{n % 50}.example") for n in (231, 232, 233))
+    moved = (
+        threading.Event()
+    )  # until then strangers would wait for each other at one address
+    urls = [
+        lab.url("/slow", f"h{number}.d{number % domains}.example")
+        for number in range(100)
+    ]
+    quick, renews, fails = (
+        lab.url(f"/{n}", f"h{n}.d{n % 50}.example") for n in (231, 232, 233)
+    )
     with running(lab, tmp_path, resolve=resolve, retry_delays=(1.0, 1.0)) as subject:
-        for some in (urls[:50], urls[50:], [quick, renews, fails]):  # of a domain, no more than 50 may wait
+        for some in (
+            urls[:50],
+            urls[50:],
+            [quick, renews, fails],
+        ):  # of a domain, no more than 50 may wait
             ask(subject, *some)
             lab.wait(settled(subject, pending=0))
         moved.set()
@@ -149,16 +189,24 @@ def test_slow_callbacks_delay_a_quick_one_by_one_exchange(
         ask(subject, *urls, renews, secret="renewed")
         subject.publish(topics("two"))
         lab.wait(lambda: lab.posts("/231"))
-        lab.wait(lambda: [one.path for one in lab.arrivals].count("/232") == 3)  # asked twice, served once
-        lab.wait(lambda: len(lab.posts("/233")) == 2)  # with the retry, after a second at least
+        lab.wait(
+            lambda: [one.path for one in lab.arrivals].count("/232") == 3
+        )  # asked twice, served once
+        lab.wait(
+            lambda: len(lab.posts("/233")) == 2
+        )  # with the retry, after a second at least
         behind = len(urls) - len(lab.posts("/slow"))
-        assert behind > 20, f"the slow ones have waited for {time.monotonic() - began:.1f} s"
+        assert behind > 20, (
+            f"the slow ones have waited for {time.monotonic() - began:.1f} s"
+        )
         lab.released.set()
 
 
 @pytest.mark.slow
 def test_an_idle_hub_reads_its_store_once_a_second(lab: Lab, tmp_path: Path) -> None:
-    looks: list[float] = []  # upkeep and reading what is due each look at the clock once
+    looks: list[
+        float
+    ] = []  # upkeep and reading what is due each look at the clock once
 
     def clock() -> float:
         looks.append(time.monotonic())
@@ -168,6 +216,7 @@ def test_an_idle_hub_reads_its_store_once_a_second(lab: Lab, tmp_path: Path) -> 
         ask(subject, lab.url("/"))
         lab.wait(lambda: lab.arrivals)
         lab.wait(lambda: looks[-1] < time.monotonic() - 0.8)
-        idle_since, before = time.monotonic(), len(looks)
+        idle_since = time.monotonic()
+        before = len(looks)
         lab.wait(lambda: time.monotonic() > idle_since + 2.5)
         assert 3 <= len(looks) - before <= 6

@@ -12,7 +12,15 @@ from services import ROOT, SAMPLE
 pytestmark = pytest.mark.slow
 
 FOREIGN = ("app", "contract", "files", "links", "page", "query", "serving", "settings")
-SOURCES = ("pyproject.toml", "README.md", "LICENSE", "reviewsd.py", "hub.py", "mcp_rpc.py", "reviewslib")
+SOURCES = (
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+    "reviewsd.py",
+    "hub.py",
+    "mcp_rpc.py",
+    "reviewslib",
+)
 WHERE = "import reviewsd, reviewslib; print(reviewsd.__file__, reviewslib.__file__)"
 CHANGED = "from reviewslib.web.snapshot import load_program_files; print(load_program_files().changed)"
 COMMANDS = {
@@ -27,7 +35,9 @@ COMMANDS = {
 def put_foreign_files(directory: Path) -> None:
     """Write modules that end the program that imports them, and foreign templates."""
     for name in FOREIGN:
-        (directory / f"{name}.py").write_text("raise SystemExit(f'{__file__} was imported')")
+        (directory / f"{name}.py").write_text(
+            "raise SystemExit(f'{__file__} was imported')"
+        )
     (directory / "templates").mkdir(exist_ok=True)
     (directory / "templates" / "page.html").write_text("{{ nonsense")
 
@@ -36,16 +46,33 @@ def put_foreign_files(directory: Path) -> None:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `pip install --target` makes of a wheel of this checkout, beside foreign files."""
     base = tmp_path_factory.mktemp("installation")
-    source, target = base / "source", base / "site"
+    source = base / "source"
+    target = base / "site"
     source.mkdir()
     for name in SOURCES:  # a build leaves files in its source
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, source / name)
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--retries", "1", "--no-deps", "--no-compile"]
-    done = subprocess.run([*pip, "--target", target, source], capture_output=True, text=True, timeout=300)
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--retries",
+        "1",
+        "--no-deps",
+        "--no-compile",
+    ]
+    done = subprocess.run(
+        [*pip, "--target", target, source], capture_output=True, text=True, timeout=300
+    )
     if done.returncode != 0:
-        pytest.skip(f"cannot build a wheel: {(done.stderr.splitlines() or ['pip said nothing'])[-1]}")
-    installed = {path.name for path in target.iterdir() if path.suffix != ".dist-info"} - {"bin"}
+        pytest.skip(
+            f"cannot build a wheel: {(done.stderr.splitlines() or ['pip said nothing'])[-1]}"
+        )
+    installed = {
+        path.name for path in target.iterdir() if path.suffix != ".dist-info"
+    } - {"bin"}
     assert installed == {"reviewsd.py", "hub.py", "mcp_rpc.py", "reviewslib"}
     put_foreign_files(target)
     return target
@@ -56,23 +83,36 @@ def output(site: Path, directory: Path, *arguments: str) -> str:
     put_foreign_files(directory)
     environment = os.environ | {"PYTHONPATH": str(site), "PYTHONSAFEPATH": ""}
     command = [sys.executable, *arguments]
-    done = subprocess.run(command, env=environment, cwd=directory, capture_output=True, text=True)
+    done = subprocess.run(
+        command, env=environment, cwd=directory, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
-def test_a_command_works_beside_foreign_modules(site: Path, tmp_path: Path, command: tuple[str, ...]) -> None:
+def test_a_command_works_beside_foreign_modules(
+    site: Path, tmp_path: Path, command: tuple[str, ...]
+) -> None:
     program, *arguments = command
-    assert output(site, tmp_path, str(site / program), *arguments).startswith(COMMANDS[command])
+    assert output(site, tmp_path, str(site / program), *arguments).startswith(
+        COMMANDS[command]
+    )
 
 
 def test_an_installation_imports_itself(site: Path, tmp_path: Path) -> None:
-    assert all(path.startswith(str(site)) for path in output(site, tmp_path, "-c", WHERE).split())
+    assert all(
+        path.startswith(str(site))
+        for path in output(site, tmp_path, "-c", WHERE).split()
+    )
 
 
-def test_a_clone_serves_from_a_directory_of_foreign_modules(site: Path, tmp_path: Path) -> None:
-    assert output(site, tmp_path, str(ROOT / "reviewsd.py"), "--check", "--data", str(SAMPLE))
+def test_a_clone_serves_from_a_directory_of_foreign_modules(
+    site: Path, tmp_path: Path
+) -> None:
+    assert output(
+        site, tmp_path, str(ROOT / "reviewsd.py"), "--check", "--data", str(SAMPLE)
+    )
 
 
 def test_only_files_of_our_own_date_the_program(site: Path, tmp_path: Path) -> None:

@@ -39,12 +39,23 @@ def python_of(request: pytest.FixtureRequest) -> PythonOf:
     base = Path(os.environ.get("REVIEWSD_TEST_ENVS") or cache.mkdir("mcp-clients"))
 
     def python(generation: str) -> Path:
-        home, requirement = base / generation, REQUIREMENTS[generation]
+        home = base / generation
+        requirement = REQUIREMENTS[generation]
         stamp = home / "installed"
         if not (stamp.is_file() and stamp.read_text() == requirement):
             subprocess.run([sys.executable, "-m", "venv", "--clear", home], check=True)
-            pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "--retries", "1"]
-            done = subprocess.run([*pip, requirement], capture_output=True, text=True, timeout=300)
+            pip = [
+                str(home / "bin" / "python"),
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--retries",
+                "1",
+            ]
+            done = subprocess.run(
+                [*pip, requirement], capture_output=True, text=True, timeout=300
+            )
             if done.returncode != 0:
                 reason = (done.stderr.splitlines() or ["pip said nothing"])[-1]
                 pytest.skip(f"cannot install {requirement}: {reason}")
@@ -62,7 +73,9 @@ CLIENTS = {  # generation of the SDK, mode, and the version that the client must
     "v2": ("v2", "auto", "2026-07-28"),
     "v2-handshake": ("v2", "legacy", "2025-11-25"),
 }
-every_client = pytest.mark.parametrize(("generation", "mode", "version"), CLIENTS.values(), ids=CLIENTS)
+every_client = pytest.mark.parametrize(
+    ("generation", "mode", "version"), CLIENTS.values(), ids=CLIENTS
+)
 Call = Callable[[str, Object], Object]
 
 
@@ -75,7 +88,9 @@ def client(python: Path, mode: str, service: Address) -> Iterator[tuple[Object, 
     with subprocess.Popen(command, text=True, **pipes) as process:
 
         def call(tool: str, arguments: Object) -> Object:
-            process.stdin.write(json.dumps({"tool": tool, "arguments": arguments}) + "\n")
+            process.stdin.write(
+                json.dumps({"tool": tool, "arguments": arguments}) + "\n"
+            )
             process.stdin.flush()
             return read()
 
@@ -97,24 +112,38 @@ def client(python: Path, mode: str, service: Address) -> Iterator[tuple[Object, 
 def test_a_client_calls_every_tool_and_corrects_itself(
     python_of: PythonOf, generation: str, mode: str, version: str
 ) -> None:
-    with daemon() as service, client(python_of(generation), mode, service) as (greeting, call):
+    with (
+        daemon() as service,
+        client(python_of(generation), mode, service) as (greeting, call),
+    ):
         assert (greeting["version"], greeting["server"]) == (version, "reviewsd")
         assert BUSINESS in greeting["instructions"]
         assert sorted(greeting["tools"]) == sorted(CALLS)
         for tool, arguments in CALLS.items():
             called = call(tool, arguments)
             answer = success(1, TOOLBOX.call(tool, arguments)).decode()
-            expected = json.loads(answer.replace(URLS.base_url, service.base_url))["result"]
-            assert (called["isError"], called["structured"]) == (False, expected["structuredContent"])
-            assert [json.loads(text) for text in called["texts"]] == [called["structured"]]
+            expected = json.loads(answer.replace(URLS.base_url, service.base_url))[
+                "result"
+            ]
+            assert (called["isError"], called["structured"]) == (
+                False,
+                expected["structuredContent"],
+            )
+            assert [json.loads(text) for text in called["texts"]] == [
+                called["structured"]
+            ]
         wrong = call("search_reviews", {"rating": 7, "querry": "back"})
         assert wrong["isError"] is True
         assert "rating: 7 is above the maximum of 5" in wrong["texts"][0]
         assert call("no_such_tool", {})["code"] == -32602
-        assert call("search_reviews", {"rating": "5", "query": None})["isError"] is False
+        assert (
+            call("search_reviews", {"rating": "5", "query": None})["isError"] is False
+        )
 
 
-def test_clients_work_side_by_side_and_survive_a_restart(python_of: PythonOf, tmp_path: Path) -> None:
+def test_clients_work_side_by_side_and_survive_a_restart(
+    python_of: PythonOf, tmp_path: Path
+) -> None:
     with ExitStack() as running, ExitStack() as clients:
         service = running.enter_context(daemon(state=tmp_path))
         calls = [

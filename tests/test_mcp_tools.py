@@ -13,7 +13,17 @@ import plain_definition
 import pytest
 from hypothesis import given, settings
 from jsonschema import Draft202012Validator
-from mcp_sample import BUSINESS, CALLS, CONTRACT, DECLARED, INSIGHTS, REVIEWS, TOOLBOX, Object, toolbox_with
+from mcp_sample import (
+    BUSINESS,
+    CALLS,
+    CONTRACT,
+    DECLARED,
+    INSIGHTS,
+    REVIEWS,
+    TOOLBOX,
+    Object,
+    toolbox_with,
+)
 from small_files import a_file, mutations, review
 
 from reviewslib.dataset.contract import BadData, resolve
@@ -26,20 +36,30 @@ NAMING = {  # the tools that need the name of an entry, and the parameter for th
     "get_technician": "name",
     "get_service": "service",
 }
-every_tool = pytest.mark.parametrize("tool", DECLARED, ids=[tool["name"] for tool in DECLARED])
+every_tool = pytest.mark.parametrize(
+    "tool", DECLARED, ids=[tool["name"] for tool in DECLARED]
+)
 OUTPUTS = {tool["name"]: tool["outputSchema"] for tool in DECLARED}
-PEOPLE, SERVICES = INSIGHTS["entities"]["technicians"], INSIGHTS["entities"]["services"]
+PEOPLE = INSIGHTS["entities"]["technicians"]
+SERVICES = INSIGHTS["entities"]["services"]
 
 
 # ---- Asking ----
 
 
-def structured(tool: str, arguments: Object | None = None, toolbox: Toolbox = TOOLBOX) -> Object:
+def structured(
+    tool: str, arguments: Object | None = None, toolbox: Toolbox = TOOLBOX
+) -> Object:
     """The structured content of a call that succeeds."""
     called = toolbox.call(tool, arguments or {})
-    assert called == {"isError": False, "structuredContent": called["structuredContent"]}
+    assert called == {
+        "isError": False,
+        "structuredContent": called["structuredContent"],
+    }
     encoded = called["structuredContent"]
-    content: Object = json.loads(encoded if isinstance(encoded, bytes) else encoded.encoded())
+    content: Object = json.loads(
+        encoded if isinstance(encoded, bytes) else encoded.encoded()
+    )
     return content
 
 
@@ -60,34 +80,67 @@ def descriptions(toolbox: Toolbox) -> dict[str, str]:
 
 
 def test_the_sample_has_all_tools_in_the_order_of_the_table() -> None:
-    assert ([tool["name"] for tool in DECLARED], sorted(TOOLS)) == (list(TOOLS), sorted(CALLS))
+    assert ([tool["name"] for tool in DECLARED], sorted(TOOLS)) == (
+        list(TOOLS),
+        sorted(CALLS),
+    )
 
 
 def parts_of(schema: Object) -> Iterator[Object]:
     """A schema and all schemas in it."""
     yield schema
-    for part in (*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else ())):
+    for part in (
+        *schema.get("properties", {}).values(),
+        *([schema["items"]] if "items" in schema else ()),
+    ):
         yield from parts_of(part)
 
 
 @every_tool
 def test_a_tool_is_declared_in_keywords_that_every_client_knows(tool: Object) -> None:
-    hints = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
+    hints = {
+        "readOnlyHint": True,
+        "destructiveHint": False,
+        "idempotentHint": True,
+        "openWorldHint": False,
+    }
     assert tool["annotations"] == {"title": tool["title"]} | hints
     assert BUSINESS in tool["description"]
-    takes, returns, name = tool["inputSchema"], tool["outputSchema"], NAMING.get(tool["name"])
+    takes = tool["inputSchema"]
+    returns = tool["outputSchema"]
+    name = NAMING.get(tool["name"])
     Draft202012Validator.check_schema(takes)
     Draft202012Validator.check_schema(returns)
-    closed = {"type": "object", "properties": takes["properties"], "additionalProperties": False}
+    closed = {
+        "type": "object",
+        "properties": takes["properties"],
+        "additionalProperties": False,
+    }
     assert takes == closed | ({"required": [name]} if name else {})
     assert not takes["properties"].keys() & set(N8N_EXTRAS)
     for argument in takes["properties"].values():
-        assert argument.keys() <= {"type", "description", "format", "minimum", "maximum", "default"}
-        assert argument["type"] in ("string", "number", "integer") and len(argument["description"]) > 10
-    assert (returns["type"], set(returns["required"])) == ("object", returns["properties"].keys() - {"hints"})
+        assert argument.keys() <= {
+            "type",
+            "description",
+            "format",
+            "minimum",
+            "maximum",
+            "default",
+        }
+        assert (
+            argument["type"] in ("string", "number", "integer")
+            and len(argument["description"]) > 10
+        )
+    assert (returns["type"], set(returns["required"])) == (
+        "object",
+        returns["properties"].keys() - {"hints"},
+    )
     for part in parts_of(returns):
         assert part.keys() <= {"type", "properties", "required", "items", "enum"}
-        assert ("items" in part, "properties" in part) == ("array" in part["type"], "object" in part["type"])
+        assert ("items" in part, "properties" in part) == (
+            "array" in part["type"],
+            "object" in part["type"],
+        )
 
 
 def test_search_takes_the_parameters_of_the_contract_in_their_order() -> None:
@@ -95,7 +148,11 @@ def test_search_takes_the_parameters_of_the_contract_in_their_order() -> None:
     declared = document["paths"]["/api/reviews/search"]["get"]["parameters"]
     expected = {
         parameter["name"]: {"description": parameter["description"]}
-        | {key: value for key, value in parameter["schema"].items() if key not in ("examples", "pattern")}
+        | {
+            key: value
+            for key, value in parameter["schema"].items()
+            if key not in ("examples", "pattern")
+        }
         for parameter in (resolve(document, item) for item in declared)
         if parameter["in"] == "query"
     }
@@ -104,7 +161,10 @@ def test_search_takes_the_parameters_of_the_contract_in_their_order() -> None:
 
 
 def test_the_output_schema_of_the_trend_lists_its_values() -> None:
-    values = {"type": ["string", "null"], "enum": ["improving", "stable", "declining", None]}
+    values = {
+        "type": ["string", "null"],
+        "enum": ["improving", "stable", "declining", None],
+    }
     assert OUTPUTS["get_sentiment_trend"]["properties"]["trend"] == values
 
 
@@ -112,19 +172,32 @@ def test_the_output_schema_of_the_trend_lists_its_values() -> None:
     ("policy", "sources", "called", "published", "listed"),
     [
         (None, [], "customer reviews of B", "", "none yet"),
-        ("!", ["aol", "yelp", "yelp"], "verified customer reviews of B", " on Yelp and aol", "yelp, aol"),
+        (
+            "!",
+            ["aol", "yelp", "yelp"],
+            "verified customer reviews of B",
+            " on Yelp and aol",
+            "yelp, aol",
+        ),
     ],
 )
 def test_descriptions_say_verified_only_with_a_policy_and_name_sources(
     policy: str | None, sources: list[str], called: str, published: str, listed: str
 ) -> None:
     few = [review(str(number), source=source) for number, source in enumerate(sources)]
-    toolbox = toolbox_with(a_file(*few, business={"name": "B", "review_policy": policy}))
+    toolbox = toolbox_with(
+        a_file(*few, business={"name": "B", "review_policy": policy})
+    )
     assert toolbox.title == "Reviews of B"
     where = f", published{published}" if published else ""
-    assert toolbox.instructions.startswith(f"The {called}{where}, and what they say together. Begin")
+    assert toolbox.instructions.startswith(
+        f"The {called}{where}, and what they say together. Begin"
+    )
     search = descriptions(toolbox)["search_reviews"]
-    assert search.startswith(f"Find {called} by words, stars") and f"`source` ({listed})." in search
+    assert (
+        search.startswith(f"Find {called} by words, stars")
+        and f"`source` ({listed})." in search
+    )
 
 
 # ---- Arguments ----
@@ -138,17 +211,28 @@ NAMES = "; ".join(person["label"] for person in PEOPLE)
 NO_ID = "id: no review has this id; search_reviews and get_recent_reviews return ids"
 NOT_LISTED = "{0}: no {0} has this id or label. Known {0}s: {1}"
 WRONG: list[tuple[str, Object, str]] = [
-    ("search_reviews", {"rating": 7, "min_ratin": 4},
-     "rating: 7 is above the maximum of 5\nmin_ratin: unknown parameter; did you mean min_rating?"),
+    (
+        "search_reviews",
+        {"rating": 7, "min_ratin": 4},
+        "rating: 7 is above the maximum of 5\nmin_ratin: unknown parameter; did you mean min_rating?",
+    ),
     ("get_recent_reviews", {"limit": 51}, "limit: 51 is above the maximum of 50"),
     ("get_recent_reviews", {"limit": 0}, "limit: 0 is below the minimum of 1"),
     *[(tool, {}, f"{name}: is required") for tool, name in NAMING.items()],
     ("get_review", {"id": "x"}, NO_ID),
     ("get_business", {"\ud800": 1}, "�: unknown parameter; none is accepted"),
-    ("get_aspect_sentiment", {"aspect": "x"}, NOT_LISTED.format("aspect", listing(INSIGHTS["aspects"]))),
+    (
+        "get_aspect_sentiment",
+        {"aspect": "x"},
+        NOT_LISTED.format("aspect", listing(INSIGHTS["aspects"])),
+    ),
     ("get_service", {"service": "x"}, NOT_LISTED.format("service", listing(SERVICES))),
-    ("get_technician", {"name": "nobody"}, f"name: no person has this name or id. Known people: {NAMES}"),
-]  # fmt: skip
+    (
+        "get_technician",
+        {"name": "nobody"},
+        f"name: no person has this name or id. Known people: {NAMES}",
+    ),
+]
 
 
 @pytest.mark.parametrize(("tool", "arguments", "lines"), WRONG)
@@ -160,8 +244,12 @@ def test_the_fault_of_a_wrong_argument_says_what_would_be_right(
 
 
 @pytest.mark.parametrize(("tool", "parameter"), NAMING.items())
-def test_a_name_of_any_length_is_unknown_and_not_repeated(tool: str, parameter: str) -> None:
-    told = text_of_failure(tool, {parameter: "5" + "\u0301\u0316" * 15_000})  # fills the largest body
+def test_a_name_of_any_length_is_unknown_and_not_repeated(
+    tool: str, parameter: str
+) -> None:
+    told = text_of_failure(
+        tool, {parameter: "5" + "\u0301\u0316" * 15_000}
+    )  # fills the largest body
     assert f"\n{parameter}: no " in told and len(told) < 1100
 
 
@@ -170,7 +258,8 @@ def test_a_name_of_any_length_is_unknown_and_not_repeated(tool: str, parameter: 
 
 @every_tool
 def test_an_answer_fits_its_schema_and_ignores_arguments_of_n8n(tool: Object) -> None:
-    name, arguments = tool["name"], CALLS[tool["name"]]
+    name = tool["name"]
+    arguments = CALLS[tool["name"]]
     content = structured(name, arguments)
     Draft202012Validator(tool["outputSchema"]).validate(content)
     assert content.keys() == tool["outputSchema"]["properties"].keys() - {"hints"}
@@ -178,7 +267,10 @@ def test_an_answer_fits_its_schema_and_ignores_arguments_of_n8n(tool: Object) ->
 
 
 def brief(entries: list[Object]) -> list[Object]:
-    return [{key: entry[key] for key in ("id", "label", "mention_count", "score")} for entry in entries]
+    return [
+        {key: entry[key] for key in ("id", "label", "mention_count", "score")}
+        for entry in entries
+    ]
 
 
 def newest(count: int) -> Object:
@@ -186,43 +278,100 @@ def newest(count: int) -> Object:
 
 
 def people(name: str) -> Object:
-    fitting = [person for person in PEOPLE if plain_definition.has_words(person["label"], name)]
+    fitting = [
+        person for person in PEOPLE if plain_definition.has_words(person["label"], name)
+    ]
     return {"matched": len(fitting), "technicians": fitting}
 
 
 def questions(text: str) -> Object:
-    wanted, faq = plain_definition.loosen(text), INSIGHTS["faq"]
+    wanted = plain_definition.loosen(text)
+    faq = INSIGHTS["faq"]
     held = {entry["question"]: (entry["question"], entry["answer"]) for entry in faq}
-    found = [one for one in faq if any(wanted in plain_definition.loosen(it) for it in held[one["question"]])]
-    return {"matched": len(found), "faq": found} | ({} if found else {"hints": list(held)})
+    found = [
+        one
+        for one in faq
+        if any(wanted in plain_definition.loosen(it) for it in held[one["question"]])
+    ]
+    return {"matched": len(found), "faq": found} | (
+        {} if found else {"hints": list(held)}
+    )
 
 
-OVERALL = ("summary", "pull_quote", "generated_at", "review_count", "date_range", "overall_sentiment")
-LISTED = INSIGHTS["entities"] | {"aspects": INSIGHTS["aspects"], "topics": INSIGHTS["topics"]}
-SUMMARY = {key: INSIGHTS[key] for key in OVERALL} | {"trend": INSIGHTS["temporal"]["trend"]}
-RATED = {"business": TOOLBOX.dataset.business, "aggregate_rating": TOOLBOX.dataset.aggregate_rating}
+OVERALL = (
+    "summary",
+    "pull_quote",
+    "generated_at",
+    "review_count",
+    "date_range",
+    "overall_sentiment",
+)
+LISTED = INSIGHTS["entities"] | {
+    "aspects": INSIGHTS["aspects"],
+    "topics": INSIGHTS["topics"],
+}
+SUMMARY = {key: INSIGHTS[key] for key in OVERALL} | {
+    "trend": INSIGHTS["temporal"]["trend"]
+}
+RATED = {
+    "business": TOOLBOX.dataset.business,
+    "aggregate_rating": TOOLBOX.dataset.aggregate_rating,
+}
 BY_COUNT = Counter(review["source"] for review in REVIEWS).most_common()
 FIRST = REVIEWS[0]
-ASKED = {"min_rating": "4.5", "query": "BACK", "since": "2025-01-01", "offset": "3", "limit": "50"}
+ASKED = {
+    "min_rating": "4.5",
+    "query": "BACK",
+    "since": "2025-01-01",
+    "offset": "3",
+    "limit": "50",
+}
 ANSWERS: list[tuple[str, Object, Object]] = [
     ("search_reviews", ASKED, plain_definition.search(REVIEWS, INSIGHTS, ASKED)),
     ("get_business", {}, RATED | {"sources": [name for name, _ in BY_COUNT]}),
     ("get_topics", {}, {"topics": INSIGHTS["topics"]}),
     ("get_sentiment_trend", {}, INSIGHTS["temporal"]),
-    ("get_insights_summary", {}, SUMMARY | {kind: brief(entries) for kind, entries in LISTED.items()}),
-    *[("get_recent_reviews", *case) for case in (({}, newest(10)), ({"limit": "1"}, newest(1)))],
-    *[("get_review", {"id": name}, FIRST) for name in (FIRST["id"], f"{FIRST['page_url']}?x=y#top")],
-    *[("get_technician", {"name": name}, people(name)) for name in ("okafor", "Dr.", "tobias okafor")],
-    *[("get_technician", {"name": entry["id"]}, people(entry["label"])) for entry in PEOPLE],
-    *[("get_aspect_sentiment", {"aspect": it["id"].upper()}, it) for it in INSIGHTS["aspects"]],
-    *[("get_aspect_sentiment", {"aspect": it["label"]}, it) for it in INSIGHTS["aspects"]],
+    (
+        "get_insights_summary",
+        {},
+        SUMMARY | {kind: brief(entries) for kind, entries in LISTED.items()},
+    ),
+    *[
+        ("get_recent_reviews", *case)
+        for case in (({}, newest(10)), ({"limit": "1"}, newest(1)))
+    ],
+    *[
+        ("get_review", {"id": name}, FIRST)
+        for name in (FIRST["id"], f"{FIRST['page_url']}?x=y#top")
+    ],
+    *[
+        ("get_technician", {"name": name}, people(name))
+        for name in ("okafor", "Dr.", "tobias okafor")
+    ],
+    *[
+        ("get_technician", {"name": entry["id"]}, people(entry["label"]))
+        for entry in PEOPLE
+    ],
+    *[
+        ("get_aspect_sentiment", {"aspect": it["id"].upper()}, it)
+        for it in INSIGHTS["aspects"]
+    ],
+    *[
+        ("get_aspect_sentiment", {"aspect": it["label"]}, it)
+        for it in INSIGHTS["aspects"]
+    ],
     *[("get_service", {"service": it["id"].upper()}, it) for it in SERVICES],
-    *[("get_faq", {"query": text}, questions(text or "")) for text in ("WAIT", "parking", "zzz", "", None)],
+    *[
+        ("get_faq", {"query": text}, questions(text or ""))
+        for text in ("WAIT", "parking", "zzz", "", None)
+    ],
 ]
 
 
 @pytest.mark.parametrize(("tool", "arguments", "answer"), ANSWERS)
-def test_a_tool_answers_with_what_the_data_say(tool: str, arguments: Object, answer: Object) -> None:
+def test_a_tool_answers_with_what_the_data_say(
+    tool: str, arguments: Object, answer: Object
+) -> None:
     assert structured(tool, arguments) == answer
 
 
@@ -247,7 +396,8 @@ ABOUT_INSIGHTS = {  # kinds of insights, and the tools that return them
 of_every_kind = pytest.mark.parametrize(("kind", "tool"), ABOUT_INSIGHTS.items())
 
 
-NOTHING, SUMMARY_TOOL = FEW | {"reviews": []}, "get_insights_summary"
+NOTHING = FEW | {"reviews": []}
+SUMMARY_TOOL = "get_insights_summary"
 
 
 @pytest.mark.parametrize(
@@ -258,7 +408,9 @@ NOTHING, SUMMARY_TOOL = FEW | {"reviews": []}, "get_insights_summary"
         (FEW, None, [SUMMARY_TOOL, "get_sentiment_trend"]),
     ],
 )
-def test_tools_without_data_are_not_listed(file: Object, insights: Object | None, listed: list[str]) -> None:
+def test_tools_without_data_are_not_listed(
+    file: Object, insights: Object | None, listed: list[str]
+) -> None:
     absent = {*ABOUT_INSIGHTS.values(), SUMMARY_TOOL} - set(listed)
     listed_tools = list(descriptions(toolbox_with(file, insights)))
     assert listed_tools == [name for name in TOOLS if name not in absent]
@@ -266,14 +418,23 @@ def test_tools_without_data_are_not_listed(file: Object, insights: Object | None
 
 @of_every_kind
 def test_a_tool_without_data_says_why_and_which_have_some(kind: str, tool: str) -> None:
-    noun, toolbox = {"faq": "questions", "monthly": "months"}.get(kind, kind), toolbox_with(NOTHING)
+    noun = {"faq": "questions", "monthly": "months"}.get(kind, kind)
+    toolbox = toolbox_with(NOTHING)
     reason = f"{tool} has no data: the insights have no {noun}. Call {', '.join(descriptions(toolbox))}."
     assert text_of_failure(tool, {}, toolbox) == reason
 
 
 @of_every_kind
-def test_a_tool_is_listed_with_examples_as_soon_as_it_has_data(kind: str, tool: str) -> None:
-    entry = {"id": "x", "label": "Some\n{thing}", "question": "q?", "answer": "a", "month": "2025-01"}
+def test_a_tool_is_listed_with_examples_as_soon_as_it_has_data(
+    kind: str, tool: str
+) -> None:
+    entry = {
+        "id": "x",
+        "label": "Some\n{thing}",
+        "question": "q?",
+        "answer": "a",
+        "month": "2025-01",
+    }
     insights = {kind: [entry], "entities": {kind: [entry]}, "temporal": {kind: [entry]}}
     described = descriptions(toolbox_with(FEW, insights))
     assert set(ABOUT_INSIGHTS.values()) & described.keys() == {tool}
@@ -291,10 +452,18 @@ def test_every_answer_about_any_data_fits_the_declared_schema(files: Object) -> 
         return
     insights = toolbox.dataset.insights | toolbox.dataset.insights["entities"]
     labels = {f"get_{kind}": insights[f"{kind}s"] for kind in ("service", "technician")}
-    names = {tool: [entry["label"] for entry in entries] for tool, entries in labels.items()}
+    names = {
+        tool: [entry["label"] for entry in entries] for tool, entries in labels.items()
+    }
     names["get_review"] = list(toolbox.dataset.reviews_by_id)
     names["get_aspect_sentiment"] = [entry["id"] for entry in insights["aspects"]]
     for tool in (declared["name"] for declared in toolbox.declarations):
-        named = [{NAMING.get(tool): name} for name in names.get(tool, ()) if plain_definition.words(name)]
+        named = [
+            {NAMING.get(tool): name}
+            for name in names.get(tool, ())
+            if plain_definition.words(name)
+        ]
         for arguments in named if tool in NAMING else [{}]:
-            Draft202012Validator(OUTPUTS[tool]).validate(structured(tool, arguments, toolbox))
+            Draft202012Validator(OUTPUTS[tool]).validate(
+                structured(tool, arguments, toolbox)
+            )

@@ -57,24 +57,36 @@ def succeeds(*command: str) -> bool:
     return False
 
 
-NAMESPACE = ("unshare", "--user", "--map-root-user", "--net")  # begins a command, which has no network
+NAMESPACE = (
+    "unshare",
+    "--user",
+    "--map-root-user",
+    "--net",
+)  # begins a command, which has no network
 
 
 def can_change_network() -> bool:
     """Whether a process of ours may have a network of its own and give it addresses of IPv6."""
-    return succeeds("unshare", "--net", "ip", "address", "add", "2001:db8::1/128", "dev", "lo")
+    return succeeds(
+        "unshare", "--net", "ip", "address", "add", "2001:db8::1/128", "dev", "lo"
+    )
 
 
 @contextmanager
 def own_network(*addresses: str) -> Iterator[None]:
     """A network for this thread and what it starts: a loopback interface that has these addresses, too."""
     kernel = ctypes.CDLL(None)
-    changes = ["link set lo up", *(f"address add {address} dev lo nodad" for address in addresses)]
+    changes = [
+        "link set lo up",
+        *(f"address add {address} dev lo nodad" for address in addresses),
+    ]
     with Path("/proc/thread-self/ns/net").open() as before:
         if kernel.unshare(CLONE_NEWNET):
             raise PermissionError("only root may have a network of its own")
         try:
-            subprocess.run(["ip", "-batch", "-"], input="\n".join(changes), text=True, check=True)
+            subprocess.run(
+                ["ip", "-batch", "-"], input="\n".join(changes), text=True, check=True
+            )
             yield
         finally:
             kernel.setns(before.fileno(), CLONE_NEWNET)
@@ -86,8 +98,22 @@ def booted_command(directory: Path, *arguments: str) -> list[str]:
     Its root has to be another directory than ours, so ours is mounted there; `directory` is empty.
     """
     options = "--quiet --volatile=overlay --register=no --keep-unit --link-journal=no --private-network"
-    container = ["systemd-nspawn", *options.split(), "--console=pipe", f"--directory={directory}", *arguments]
-    return ["unshare", "--mount", "sh", "-c", f'mount --bind / {directory} && exec "$@"', "sh", *container]
+    container = [
+        "systemd-nspawn",
+        *options.split(),
+        "--console=pipe",
+        f"--directory={directory}",
+        *arguments,
+    ]
+    return [
+        "unshare",
+        "--mount",
+        "sh",
+        "-c",
+        f'mount --bind / {directory} && exec "$@"',
+        "sh",
+        *container,
+    ]
 
 
 @cache
@@ -98,7 +124,11 @@ def can_boot() -> bool:
 
 
 RIGHTS = {
-    "a network namespace": Right(lambda: succeeds(*NAMESPACE, "true"), "network namespaces are not allowed"),
-    "a network of its own": Right(can_change_network, "only root with `unshare` and `ip` may have a network"),
+    "a network namespace": Right(
+        lambda: succeeds(*NAMESPACE, "true"), "network namespaces are not allowed"
+    ),
+    "a network of its own": Right(
+        can_change_network, "only root with `unshare` and `ip` may have a network"
+    ),
     "a booted system": Right(can_boot, "a system cannot be booted here"),
 }

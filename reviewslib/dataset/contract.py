@@ -36,14 +36,22 @@ class Fault:
     reason: str
 
     def __str__(self) -> str:
-        pointer = "".join("/" + str(step).replace("~", "~0").replace("/", "~1") for step in self.path)
-        line = f"{self.file} {pointer}: {self.reason}" if pointer else f"{self.file}: {self.reason}"
+        pointer = "".join(
+            "/" + str(step).replace("~", "~0").replace("/", "~1") for step in self.path
+        )
+        line = (
+            f"{self.file} {pointer}: {self.reason}"
+            if pointer
+            else f"{self.file}: {self.reason}"
+        )
         return printable(line)
 
 
 def printable(line: str) -> str:
     """`line` with line ends, control characters and half surrogate pairs escaped."""
-    return "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in line)
+    return "".join(
+        char if char.isprintable() else f"\\u{ord(char):04x}" for char in line
+    )
 
 
 class BadData(ValueError):
@@ -59,7 +67,11 @@ class BadData(ValueError):
         """One line for each fault, at most `limit`, then one line with the number of the others."""
         rest = len(self.faults) - limit
         shown = [str(fault) for fault in self.faults[:limit]]
-        return [*shown, f"and {rest} more fault{'s' if rest > 1 else ''}"] if rest > 0 else shown
+        return (
+            [*shown, f"and {rest} more fault{'s' if rest > 1 else ''}"]
+            if rest > 0
+            else shown
+        )
 
 
 # ---- Contract: the parts of it that the program uses ----
@@ -99,22 +111,38 @@ FILE_SCHEMAS = ("ReviewsFile", "InsightsFile", "EditorialFile", "AnnotationsFile
 def shipped_contract() -> Contract:
     """The contract of this program."""
     package = resources.files("reviewslib")
-    return read_contract(*(decode((package / name).read_bytes()) for name in ("openapi.json", "files.json")))
+    return read_contract(
+        *(
+            decode((package / name).read_bytes())
+            for name in ("openapi.json", "files.json")
+        )
+    )
 
 
 def read_contract(document: dict[str, Json], files: dict[str, Json]) -> Contract:
     """The contract of parsed openapi.json and files.json. Raises KeyError if the installation is broken."""
-    search, listed = (_query_parameters(document, path) for path in ("/api/reviews/search", "/reviews"))
+    search, listed = (
+        _query_parameters(document, path)
+        for path in ("/api/reviews/search", "/reviews")
+    )
     # References in files.json to openapi.json begin with this `$id`; one document resolves both kinds.
-    schemas = {"$id": "openapi.json", "components": document["components"], "$defs": files["$defs"]}
+    schemas = {
+        "$id": "openapi.json",
+        "components": document["components"],
+        "$defs": files["$defs"],
+    }
     file_schemas = [FileSchema(schemas, name) for name in FILE_SCHEMAS]
     embed = _query_parameters(document, "/embed")
     return Contract(document, schemas, search, listed, embed, *file_schemas)
 
 
 def _query_parameters(document: dict[str, Json], path: str) -> dict[str, Parameter]:
-    declared = [resolve(document, item) for item in document["paths"][path]["get"]["parameters"]]
-    return {item["name"]: _parameter(item) for item in declared if item["in"] == "query"}
+    declared = [
+        resolve(document, item) for item in document["paths"][path]["get"]["parameters"]
+    ]
+    return {
+        item["name"]: _parameter(item) for item in declared if item["in"] == "query"
+    }
 
 
 def resolve(document: dict[str, Json], value: dict[str, Json]) -> dict[str, Json]:
@@ -130,13 +158,21 @@ def resolve(document: dict[str, Json], value: dict[str, Json]) -> dict[str, Json
     return resolve(document, target)
 
 
-LIMITS = ("default", "minimum", "maximum")  # keywords that are fields of `Parameter`, too
+LIMITS = (
+    "default",
+    "minimum",
+    "maximum",
+)  # keywords that are fields of `Parameter`, too
 
 
 def _parameter(declared: dict[str, Json]) -> Parameter:
     schema = declared["schema"]
     text_kind = "name" if "pattern" in schema else "text"  # only names have a pattern
-    kind = schema.get("format", text_kind) if schema["type"] == "string" else schema["type"]
+    kind = (
+        schema.get("format", text_kind)
+        if schema["type"] == "string"
+        else schema["type"]
+    )
     limits = {keyword: schema[keyword] for keyword in LIMITS if keyword in schema}
     return Parameter(declared["name"], kind, declared["description"], **limits)
 
@@ -162,10 +198,16 @@ class FileSchema:
 
         checker = FormatChecker(())
         for name, holds in FORMATS.items():
-            checker.checks(name)(lambda value, holds=holds: not isinstance(value, str) or holds(value))
-        errors = Draft202012Validator(self._schema, format_checker=checker).iter_errors(value)
+            checker.checks(name)(
+                lambda value, holds=holds: not isinstance(value, str) or holds(value)
+            )
+        errors = Draft202012Validator(self._schema, format_checker=checker).iter_errors(
+            value
+        )
         # A string that violates the pattern and the format of a schema has the same reason twice.
-        yield from dict.fromkeys((tuple(error.absolute_path), _reason(error)) for error in errors)
+        yield from dict.fromkeys(
+            (tuple(error.absolute_path), _reason(error)) for error in errors
+        )
 
     def complete(self, value: Json) -> Json:
         """A copy of `value`, which has no violations, with the defaults of the schema.
@@ -178,7 +220,12 @@ class FileSchema:
 
     def blank(self, key: str) -> dict[str, Json]:
         """The object `key` for an owner to fill in: each of its keys is null or another such object."""
-        return _blank(self._schemas, resolve(self._schemas, self._schema)["properties"][key]) or {}
+        return (
+            _blank(
+                self._schemas, resolve(self._schemas, self._schema)["properties"][key]
+            )
+            or {}
+        )
 
 
 def _blank(schemas: dict[str, Json], schema: Schema) -> dict[str, Json] | None:
@@ -186,11 +233,20 @@ def _blank(schemas: dict[str, Json], schema: Schema) -> dict[str, Json] | None:
     return members and {key: _blank(schemas, member) for key, member in members.items()}
 
 
-def completion(document: dict[str, Json], schema: Schema) -> Callable[[Json], Json] | None:
+def completion(
+    document: dict[str, Json], schema: Schema
+) -> Callable[[Json], Json] | None:
     """The function that completes valid values of `schema`; None if no part of them has a default."""
     schema = resolve(document, schema)
-    members = [(key, part, completion(document, part)) for key, part in schema.get("properties", {}).items()]
-    others = [schema[keyword] for keyword in ("items", "additionalProperties") if keyword in schema]
+    members = [
+        (key, part, completion(document, part))
+        for key, part in schema.get("properties", {}).items()
+    ]
+    others = [
+        schema[keyword]
+        for keyword in ("items", "additionalProperties")
+        if keyword in schema
+    ]
     complete_other = completion(document, others[0]) if others else None
     if not members and complete_other is None:
         return None
@@ -204,7 +260,11 @@ def completion(document: dict[str, Json], schema: Schema) -> Callable[[Json], Js
                 named[key] = complete_member(member) if complete_member else member
             elif "default" in part:
                 named[key] = part["default"]
-        rest = {key: complete_other(value[key]) for key in value} if complete_other else value
+        rest = (
+            {key: complete_other(value[key]) for key in value}
+            if complete_other
+            else value
+        )
         return named | rest | named
 
     return complete
@@ -239,7 +299,9 @@ def _reason(error: Any) -> str:
     expected: Json = error.validator_value
     if error.validator == "type":
         expected = " or ".join(TYPES[name][0] for name in _type_names(expected))
-    return REASONS[error.validator].format(value=quoted(error.instance), expected=expected, error=error)
+    return REASONS[error.validator].format(
+        value=quoted(error.instance), expected=expected, error=error
+    )
 
 
 def _type_names(value: str | list[str]) -> list[str]:
@@ -257,12 +319,17 @@ def quoted(value: Json) -> str:
 
 # ---- Formats: what the pattern of a string cannot check ----
 
-WEB_URL = re.compile(r"https?://[^\s/?#\x00-\x1f\x7f-\x9f]+([/?#][^\s\x00-\x1f\x7f-\x9f]*)?", re.IGNORECASE)
+WEB_URL = re.compile(
+    r"https?://[^\s/?#\x00-\x1f\x7f-\x9f]+([/?#][^\s\x00-\x1f\x7f-\x9f]*)?",
+    re.IGNORECASE,
+)
 
 
 def is_web_url(text: str) -> bool:
     """Whether `text` is an absolute http or https URL with a host."""
-    with suppress(ValueError):  # brackets without an IPv6 address, a host that normalization (NFKC) changes
+    with suppress(
+        ValueError
+    ):  # brackets without an IPv6 address, a host that normalization (NFKC) changes
         return bool(WEB_URL.fullmatch(text) and urlsplit(text).hostname)
     return False
 
@@ -274,7 +341,10 @@ def begins_with_a_day(text: str) -> bool:
     return False
 
 
-FORMATS: dict[str, Callable[[str], bool]] = {"timestamp": begins_with_a_day, "web-url": is_web_url}
+FORMATS: dict[str, Callable[[str], bool]] = {
+    "timestamp": begins_with_a_day,
+    "web-url": is_web_url,
+}
 
 
 # ---- Acceptance: a fast check of valid values (of 10,000 reviews: 0.08 s, jsonschema 1.9 s) ----
@@ -292,12 +362,19 @@ def acceptance(document: dict[str, Json], schema: Schema) -> Check:
     keywords = schema.keys() - ANNOTATIONS - {"type"}
     if not keywords <= CHECKS.keys():
         return lambda value: False
-    checks = [(CHECKS[keyword][0], CHECKS[keyword][1](document, schema[keyword])) for keyword in keywords]
-    allowed = set[type]().union(*(TYPES[name][1] for name in _type_names(schema.get("type", list(TYPES)))))
-    checks_of = {kind: [check for kinds, check in checks if kind in kinds] for kind in allowed}
+    checks = [
+        (CHECKS[keyword][0], CHECKS[keyword][1](document, schema[keyword]))
+        for keyword in keywords
+    ]
+    allowed = set[type]().union(
+        *(TYPES[name][1] for name in _type_names(schema.get("type", list(TYPES))))
+    )
+    checks_of = {
+        kind: [check for kinds, check in checks if kind in kinds] for kind in allowed
+    }
 
     def accepts(value: Json) -> bool:
-        for check in checks_of.get(type(value), NEVER):  # noqa: SIM110 (a generator takes half as long again)
+        for check in checks_of.get(type(value), NEVER):
             if not check(value):
                 return False
         return True
@@ -305,12 +382,16 @@ def acceptance(document: dict[str, Json], schema: Schema) -> Check:
     return accepts
 
 
-NEVER: list[Check] = [lambda value: False]  # for values of types that a schema does not allow
+NEVER: list[Check] = [
+    lambda value: False
+]  # for values of types that a schema does not allow
 
 
 def _properties(document: dict[str, Json], schemas: dict[str, Schema]) -> Check:
     checks = {name: acceptance(document, schema) for name, schema in schemas.items()}
-    return lambda value: all(check(value[name]) for name, check in checks.items() if name in value)
+    return lambda value: all(
+        check(value[name]) for name, check in checks.items() if name in value
+    )
 
 
 def _every(document: dict[str, Json], schema: Schema) -> Check:
@@ -326,8 +407,16 @@ def _every_value(document: dict[str, Json], schema: Schema) -> Check:
 ALL_TYPES = set[type]().union(*(types for _, types in TYPES.values()))
 # By keyword: the types of the values that it applies to; a function that makes the check.
 CHECKS: dict[str, tuple[set[type], Callable[[dict[str, Json], Any], Check]]] = {
-    "$ref": (ALL_TYPES, lambda document, ref: acceptance(document, resolve(document, {"$ref": ref}))),
-    "enum": (ALL_TYPES, lambda _, allowed: lambda value: isinstance(value, str | None) and value in allowed),
+    "$ref": (
+        ALL_TYPES,
+        lambda document, ref: acceptance(document, resolve(document, {"$ref": ref})),
+    ),
+    "enum": (
+        ALL_TYPES,
+        lambda _, allowed: (
+            lambda value: isinstance(value, str | None) and value in allowed
+        ),
+    ),
     "minimum": ({int, float}, lambda _, least: lambda value: value >= least),
     "maximum": ({int, float}, lambda _, greatest: lambda value: value <= greatest),
     "minLength": ({str}, lambda _, least: lambda value: len(value) >= least),

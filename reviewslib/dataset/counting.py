@@ -23,8 +23,14 @@ from reviewslib.dataset.reviews import (
 from reviewslib.dataset.strict_json import Json, Object, decode, encode
 from reviewslib.links import ServiceUrls
 
-EDITORIAL_FILE, ANNOTATIONS_FILE = "editorial.json", "annotations.json"
-COUNTED_FILES = (REVIEWS_FILE, EDITORIAL_FILE, ANNOTATIONS_FILE, INSIGHTS_FILE)  # what `count` reads
+EDITORIAL_FILE = "editorial.json"
+ANNOTATIONS_FILE = "annotations.json"
+COUNTED_FILES = (
+    REVIEWS_FILE,
+    EDITORIAL_FILE,
+    ANNOTATIONS_FILE,
+    INSIGHTS_FILE,
+)  # what `count` reads
 Contents = Mapping[str, bytes | None]  # of COUNTED_FILES; None for an absent file
 
 
@@ -45,10 +51,14 @@ def read_sources(contract: Contract, contents: Contents) -> Sources:
         EDITORIAL_FILE: (contract.editorial_file, insights.name_violations),
         ANNOTATIONS_FILE: (contract.annotations_file,),
     }
-    read = {file: read_file(file, contents[file] or b"{}", *checks[file]) for file in checks}
+    read = {
+        file: read_file(file, contents[file] or b"{}", *checks[file]) for file in checks
+    }
     if faults := [fault for _, faults in read.values() for fault in faults]:
         raise BadData(faults)
-    written = (decode(contents[file] or b"{}") for file in (EDITORIAL_FILE, ANNOTATIONS_FILE))
+    written = (
+        decode(contents[file] or b"{}") for file in (EDITORIAL_FILE, ANNOTATIONS_FILE)
+    )
     return Sources(served_reviews(read[REVIEWS_FILE][0]["reviews"], {}), *written)
 
 
@@ -57,7 +67,9 @@ def is_wanted(contents: Contents) -> bool:
 
     Counting also deletes the annotations of removed reviews, so annotations.json alone is reason enough.
     """
-    has_mentions = contents[EDITORIAL_FILE] is not None or contents[ANNOTATIONS_FILE] is not None
+    has_mentions = (
+        contents[EDITORIAL_FILE] is not None or contents[ANNOTATIONS_FILE] is not None
+    )
     return has_mentions or insights.is_counted(decode(contents[INSIGHTS_FILE] or b"{}"))
 
 
@@ -74,26 +86,48 @@ def count(contract: Contract, contents: Contents, now: datetime) -> Count:
 
     Annotations of removed texts are deleted. An insights.json that was not counted becomes editorial.json.
     """
-    before, new, lines = _insights_before(contract, contents), dict[str, bytes](), list[str]()
+    before = _insights_before(contract, contents)
+    new = dict[str, bytes]()
+    lines = list[str]()
     if before and not insights.is_counted(before):
-        own = {key: value for key, value in before.items() if key not in insights.COUNTED_KEYS}
+        own = {
+            key: value
+            for key, value in before.items()
+            if key not in insights.COUNTED_KEYS
+        }
         new[EDITORIAL_FILE] = readable(own)
         counted = ", ".join(key for key in before if key not in own)
-        lines.append(f"{INSIGHTS_FILE} becomes {EDITORIAL_FILE}, without what is counted: {counted}")
-    reviews, editorial, annotations = sources = read_sources(contract, {**contents, **new})
+        lines.append(
+            f"{INSIGHTS_FILE} becomes {EDITORIAL_FILE}, without what is counted: {counted}"
+        )
+    reviews, editorial, annotations = sources = read_sources(
+        contract, {**contents, **new}
+    )
     stale = insights.stale_references(reviews, editorial)
-    lines += [f"warning: {Fault(EDITORIAL_FILE, path, reason)}" for path, reason in stale]
+    lines += [
+        f"warning: {Fault(EDITORIAL_FILE, path, reason)}" for path, reason in stale
+    ]
     lines += [f"warning: {sentence}" for sentence in insights.left_out(*sources)]
     if contents[ANNOTATIONS_FILE] is not None:
         current = insights.current_annotations(reviews, annotations)
         new |= {ANNOTATIONS_FILE: encode(current)} if current != annotations else {}
-        failed = [f"{id}: {said['failed']}" for id, said in current["reviews"].items() if said.get("failed")]
+        failed = [
+            f"{id}: {said['failed']}"
+            for id, said in current["reviews"].items()
+            if said.get("failed")
+        ]
         if failed:
-            lines.append(f"reviews without a usable answer: {len(failed)}, such as {failed[0]}")
+            lines.append(
+                f"reviews without a usable answer: {len(failed)}, such as {failed[0]}"
+            )
             lines.append("reviewsd-insights --again asks for these again")
         if unread := insights.unread_reviews(*sources):
-            lines.append(f"reviews that the model has not read: {len(unread)}; run reviewsd-insights")
-    document = insights.refresh_insights(before, insights.compute_insights(*sources), now)
+            lines.append(
+                f"reviews that the model has not read: {len(unread)}; run reviewsd-insights"
+            )
+    document = insights.refresh_insights(
+        before, insights.compute_insights(*sources), now
+    )
     if document != before:
         new[INSIGHTS_FILE] = readable(document)
         load(contract, contents[REVIEWS_FILE] or b"", new[INSIGHTS_FILE], ServiceUrls())
@@ -105,7 +139,8 @@ def _insights_before(contract: Contract, contents: Contents) -> dict[str, Json]:
     content = contents[INSIGHTS_FILE] or b"{}"
     _, faults = read_file(INSIGHTS_FILE, content, contract.insights_file)
     before: dict[str, Json] = {} if faults else decode(content)
-    is_counted, is_edited = insights.is_counted(before), insights.is_edited(before)
+    is_counted = insights.is_counted(before)
+    is_edited = insights.is_edited(before)
     if is_counted and is_edited:
         reason = f"edited after counting; move your changes into {EDITORIAL_FILE} and remove this file"
         faults.append(Fault(INSIGHTS_FILE, (), reason))

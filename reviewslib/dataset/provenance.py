@@ -12,7 +12,14 @@ from reviewslib.dataset.strict_json import Object
 from reviewslib.dataset.text import fold
 
 UNKNOWN_SOURCE = "unknown"
-SOURCE_NAMES = ("Facebook", "Google", "Healthgrades", "TripAdvisor", "Trustpilot", "Yelp")
+SOURCE_NAMES = (
+    "Facebook",
+    "Google",
+    "Healthgrades",
+    "TripAdvisor",
+    "Trustpilot",
+    "Yelp",
+)
 NAMES_BY_SOURCE = {fold(name): name for name in SOURCE_NAMES}
 MAX_SOURCES = 8  # in a list
 LONGEST_SOURCE = 80  # characters of a source in a list
@@ -25,7 +32,8 @@ def source_name(source: str) -> str:
 
 def sources_of(sources: Iterable[str]) -> tuple[str, ...]:
     """The distinct sources of reviews in their first spelling, the most frequent source first."""
-    counts, spellings = Counter[str](), dict[str, str]()
+    counts = Counter[str]()
+    spellings = dict[str, str]()
     for source, count in Counter(sources).items():
         counts[spellings.setdefault(fold(source), source)] += count
     return tuple(source for source, _ in counts.most_common())
@@ -38,7 +46,11 @@ def shown_sources(sources: Sequence[str]) -> list[str]:
 
 def published_on(sources: Sequence[str]) -> str:
     """The sources in words, such as "Google, Yelp and elsewhere"; empty if none is known."""
-    shown = [source_name(source) for source in shown_sources(sources) if source != UNKNOWN_SOURCE]
+    shown = [
+        source_name(source)
+        for source in shown_sources(sources)
+        if source != UNKNOWN_SOURCE
+    ]
     if not shown:
         return ""
     *first, last = shown if len(shown) == len(sources) else [*shown, "elsewhere"]

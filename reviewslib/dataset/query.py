@@ -19,7 +19,9 @@ from reviewslib.dataset.contract import Parameter
 from reviewslib.dataset.strict_json import SURROGATE, Json
 from reviewslib.dataset.text import loosen, name_words
 
-MAX_PARAMETERS = 50  # different names in a request; each unknown one is compared with the known ones
+MAX_PARAMETERS = (
+    50  # different names in a request; each unknown one is compared with the known ones
+)
 MAX_ECHOED = 200  # characters of a wrong value that its issue repeats
 MIN_SIMILARITY = 0.8  # of a suggested name: min_ratin suggests min_rating, sort does not suggest source
 MAX_LISTED = 20  # names in one message
@@ -55,7 +57,11 @@ class Issue:
     message: str
 
     def __str__(self) -> str:
-        return self.message if self.parameter is None else f"{self.parameter}: {self.message}"
+        return (
+            self.message
+            if self.parameter is None
+            else f"{self.parameter}: {self.message}"
+        )
 
 
 class BadQuery(ValueError):
@@ -72,8 +78,12 @@ class BadValue(ValueError):
 def nearest(name: str, names: Iterable[str]) -> str:
     """The end of a message about the unknown `name`: the most similar one of `names`, or all of them."""
     choices = list(names)
-    similar = difflib.get_close_matches(name[:MAX_ECHOED].lower(), choices, 1, MIN_SIMILARITY)
-    listed = f"the known ones are {', '.join(choices)}" if choices else "none is accepted"
+    similar = difflib.get_close_matches(
+        name[:MAX_ECHOED].lower(), choices, 1, MIN_SIMILARITY
+    )
+    listed = (
+        f"the known ones are {', '.join(choices)}" if choices else "none is accepted"
+    )
     return f"; did you mean {similar[0]}?" if similar else f"; {listed}"
 
 
@@ -84,9 +94,15 @@ def known_names(plural: str, value: str, names: Iterable[str]) -> str:
     """
     choices = list(names)
     words = {name: name_words(name) for name in choices[:MAX_COMPARED]}
-    compared = list(dict.fromkeys(word for name in words for word in sorted(words[name])))[:MAX_COMPARED]
-    longest = sorted(name_words(value[:MAX_ECHOED]), key=len)[-3:]  # long words are the most specific
-    similar = {match for word in longest for match in difflib.get_close_matches(word, compared)}
+    compared = list(
+        dict.fromkeys(word for name in words for word in sorted(words[name]))
+    )[:MAX_COMPARED]
+    longest = sorted(name_words(value[:MAX_ECHOED]), key=len)[
+        -3:
+    ]  # long words are the most specific
+    similar = {
+        match for word in longest for match in difflib.get_close_matches(word, compared)
+    }
     choices.sort(key=lambda name: similar.isdisjoint(words.get(name, ())))
     rest = f" and {len(choices) - MAX_LISTED} more" if len(choices) > MAX_LISTED else ""
     listed = "; ".join(map(echo, choices[:MAX_LISTED])) + rest
@@ -107,7 +123,9 @@ def echo(value: Json) -> str:
 
 
 Parameters = Mapping[str, Parameter]  # by name
-Pairs = Sequence[tuple[str, str]]  # decoded `name=value` pairs; bytes that were not UTF-8 are lone surrogates
+Pairs = Sequence[
+    tuple[str, str]
+]  # decoded `name=value` pairs; bytes that were not UTF-8 are lone surrogates
 
 
 def query_from_pairs(parameters: Parameters, pairs: Pairs) -> Query:
@@ -126,15 +144,22 @@ def query_of_page(parameters: Parameters, pairs: Pairs, size: int) -> Query:
 
 def forgiving_values(parameters: Parameters, pairs: Pairs) -> dict[str, Any]:
     """The values of the parameters by name; a wrong value counts as absent."""
-    return _read(parameters, _by_name((name, value) for name, value in pairs if name in parameters))[0]
+    return _read(
+        parameters,
+        _by_name((name, value) for name, value in pairs if name in parameters),
+    )[0]
 
 
-def read_arguments(parameters: Parameters, arguments: Mapping[str, Json]) -> dict[str, Any]:
+def read_arguments(
+    parameters: Parameters, arguments: Mapping[str, Json]
+) -> dict[str, Any]:
     """The values of the members of a JSON object by name, with defaults for absent ones.
 
     Numbers may be JSON numbers or strings; null means absent. Raises BadQuery with every issue.
     """
-    return _correct_values(parameters, {name: [value] for name, value in arguments.items()})
+    return _correct_values(
+        parameters, {name: [value] for name, value in arguments.items()}
+    )
 
 
 def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[Json]]:
@@ -145,18 +170,30 @@ def _by_name(pairs: Iterable[tuple[str, str]]) -> dict[str, list[Json]]:
     return values
 
 
-def _correct_values(parameters: Parameters, raw_values: Mapping[str, list[Json]]) -> dict[str, Any]:
+def _correct_values(
+    parameters: Parameters, raw_values: Mapping[str, list[Json]]
+) -> dict[str, Any]:
     if (count := len(raw_values)) > MAX_PARAMETERS:
-        raise BadQuery([Issue(None, str(count), f"more than {MAX_PARAMETERS} different parameters")])
+        raise BadQuery(
+            [
+                Issue(
+                    None, str(count), f"more than {MAX_PARAMETERS} different parameters"
+                )
+            ]
+        )
     values, issues = _read(parameters, raw_values)
     if issues:
         raise BadQuery(issues)
     return values
 
 
-def _read(parameters: Parameters, raw_values: Mapping[str, list[Json]]) -> tuple[dict[str, Any], list[Issue]]:
+def _read(
+    parameters: Parameters, raw_values: Mapping[str, list[Json]]
+) -> tuple[dict[str, Any], list[Issue]]:
     """The values by name, with defaults for absent and wrong ones, and every issue."""
-    values: dict[str, Any] = {name: parameter.default for name, parameter in parameters.items()}
+    values: dict[str, Any] = {
+        name: parameter.default for name, parameter in parameters.items()
+    }
     issues = []
     for name, raw in raw_values.items():
         try:
@@ -209,7 +246,9 @@ def _read_text(parameter: Parameter, value: Json) -> str:
 
 def _read_words(parameter: Parameter, value: Json) -> str:
     if not loosen(text := _read_text(parameter, value)):
-        raise BadValue("expected more than accents")  # an empty value would match every text
+        raise BadValue(
+            "expected more than accents"
+        )  # an empty value would match every text
     return text
 
 
@@ -227,16 +266,22 @@ def _read_integer(parameter: Parameter, value: Json) -> int:
     return number
 
 
-def _number(parameter: Parameter, value: Json, grammar: re.Pattern[str], expected: str) -> float:
+def _number(
+    parameter: Parameter, value: Json, grammar: re.Pattern[str], expected: str
+) -> float:
     """A JSON number, or the number in a string of `grammar`; an int if it is whole."""
     if isinstance(value, str) and grammar.fullmatch(value):
         value = float(value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise BadValue(f"expected {expected}")
     if value < parameter.minimum:
-        raise BadValue(f"{_brief(value)} is below the minimum of {_brief(parameter.minimum)}")
+        raise BadValue(
+            f"{_brief(value)} is below the minimum of {_brief(parameter.minimum)}"
+        )
     if value > parameter.maximum:
-        raise BadValue(f"{_brief(value)} is above the maximum of {_brief(parameter.maximum)}")
+        raise BadValue(
+            f"{_brief(value)} is above the maximum of {_brief(parameter.maximum)}"
+        )
     if math.isnan(value):
         raise BadValue("expected a number")
     # Ratings are mostly integers, which compare faster with an integer than with a float.
@@ -255,6 +300,8 @@ READERS: dict[str, Callable[[Parameter, Json], Any]] = {
     "text": _read_words,
     "name": _read_name,
     "date": lambda parameter, value: read_day(_read_text(parameter, value)),
-    "number": lambda parameter, value: _number(parameter, value, DECIMAL, "a number such as 4 or 4.5"),
+    "number": lambda parameter, value: _number(
+        parameter, value, DECIMAL, "a number such as 4 or 4.5"
+    ),
     "integer": _read_integer,
 }

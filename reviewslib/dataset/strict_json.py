@@ -14,10 +14,16 @@ from typing import Any
 
 Json = Any  # a value as json.loads returns it
 Object = Mapping[str, Json]  # read only
-JsonPath = tuple[str | int, ...]  # keys and indexes from the root; () is the whole document
+JsonPath = tuple[
+    str | int, ...
+]  # keys and indexes from the root; () is the whole document
 
-MAX_NESTED = 64  # levels of arrays and objects; many more would exhaust the stack of the encoder
-TOO_DEEP = f"not usable: arrays or objects are nested more than {MAX_NESTED} levels deep"
+MAX_NESTED = (
+    64  # levels of arrays and objects; many more would exhaust the stack of the encoder
+)
+TOO_DEEP = (
+    f"not usable: arrays or objects are nested more than {MAX_NESTED} levels deep"
+)
 SURROGATE = re.compile("[\ud800-\udfff]")  # UTF-8 cannot encode a lone one
 
 
@@ -44,13 +50,19 @@ def decode(data: bytes, *, lone_surrogates: bool = False) -> Json:
         text = data.decode().removeprefix("\ufeff")
         document = json.loads(text, parse_constant=read_number, parse_float=read_number)
     except UnicodeDecodeError as error:
-        raise NotJson(((), f"not UTF-8 at byte {error.start}: {error.reason}")) from None
+        raise NotJson(
+            ((), f"not UTF-8 at byte {error.start}: {error.reason}")
+        ) from None
     except json.JSONDecodeError as error:
-        raise NotJson(((), f"not JSON at line {error.lineno} column {error.colno}: {error.msg}")) from None
+        raise NotJson(
+            ((), f"not JSON at line {error.lineno} column {error.colno}: {error.msg}")
+        ) from None
     except RecursionError:
         raise NotJson(((), TOO_DEEP)) from None
     except ValueError:  # int() refuses more than 4300 digits
-        raise NotJson(((), "not usable: it has an integer of more than 4300 digits")) from None
+        raise NotJson(
+            ((), "not usable: it has an integer of more than 4300 digits")
+        ) from None
     if _is_too_deep(document):
         raise NotJson(((), TOO_DEEP))
     has_surrogates = b"\\ud" in data.lower()  # escaped; they may form pairs
@@ -70,13 +82,17 @@ def members(value: Json) -> Iterable[tuple[str | int, Json]]:
 
 
 def _is_too_deep(document: Json) -> bool:
-    layer, depth = [document], 0
+    layer = [document]
+    depth = 0
     while layer and depth < MAX_NESTED:
-        layer, depth = [member for value in layer for _, member in members(value)], depth + 1
+        layer = [member for value in layer for _, member in members(value)]
+        depth = depth + 1
     return any(isinstance(value, (dict, list)) for value in layer)
 
 
-def _find_unwritable(document: Json, path: JsonPath, faults: list[tuple[JsonPath, str]]) -> None:
+def _find_unwritable(
+    document: Json, path: JsonPath, faults: list[tuple[JsonPath, str]]
+) -> None:
     """Adds to `faults` every number and string in `document` that JSON in UTF-8 cannot represent."""
     for step, member in members(document):
         if isinstance(step, str) and SURROGATE.search(step):

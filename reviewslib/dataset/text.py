@@ -28,8 +28,12 @@ def fold(text: str) -> str:
 
 def composed(text: str) -> str:
     """`text` in canonical composition (NFC)."""
-    if not (unicodedata.is_normalized("NFC", text) or unicodedata.is_normalized("NFD", text)):
-        text = canonically_ordered(text)  # because `normalize` sorts combining characters in quadratic time
+    if not (
+        unicodedata.is_normalized("NFC", text) or unicodedata.is_normalized("NFD", text)
+    ):
+        text = canonically_ordered(
+            text
+        )  # because `normalize` sorts combining characters in quadratic time
     return unicodedata.normalize("NFC", text)
 
 
@@ -37,11 +41,19 @@ def canonically_ordered(text: str) -> str:
     """`text` in canonical decomposition (NFD)."""
     parts = "".join(unicodedata.normalize("NFD", character) for character in text)
     runs = groupby(parts, key=lambda part: unicodedata.combining(part) > 0)
-    return "".join(part for _, run in runs for part in sorted(run, key=unicodedata.combining))
+    return "".join(
+        part for _, run in runs for part in sorted(run, key=unicodedata.combining)
+    )
 
 
-ALPHABETS = map(chr, (*range(0x41, 0x2B0), *range(0x370, 0x400), *range(0x1E00, 0x2000)))
-LETTERS = "".join(char for char in ALPHABETS if unicodedata.name(char, "").startswith(("LATIN", "GREEK")))
+ALPHABETS = map(
+    chr, (*range(0x41, 0x2B0), *range(0x370, 0x400), *range(0x1E00, 0x2000))
+)
+LETTERS = "".join(
+    char
+    for char in ALPHABETS
+    if unicodedata.name(char, "").startswith(("LATIN", "GREEK"))
+)
 # NFD does not give the base of a letter with a stroke, since in Unicode a stroke is not a mark. ё is the only
 # Cyrillic letter here: it is often written without its mark, while й and и are different letters.
 LISTED_LETTERS = dict(zip("ŁØĐłøđЁё", "LODlodЕе", strict=True))
@@ -62,10 +74,14 @@ def loosen(text: str) -> str:
     """
     if text.isascii():
         return text.lower()
-    return fold(MARKED.sub(lambda marked: UNMARKED.get(marked[0][0], ""), composed(text)))
+    return fold(
+        MARKED.sub(lambda marked: UNMARKED.get(marked[0][0], ""), composed(text))
+    )
 
 
-loose_value = lru_cache(maxsize=16)(loosen)  # for the values of a search, which its hints compare again
+loose_value = lru_cache(maxsize=16)(
+    loosen
+)  # for the values of a search, which its hints compare again
 MAX_WORDS = 8  # of a query whose words may stand anywhere in a text
 
 
@@ -98,9 +114,13 @@ def _occurrences_in_piece(piece: str, words: Sequence[str]) -> list[tuple[int, i
 
     A text that is not ASCII is folded character by character, so that positions are known.
     """
-    starts: Sequence[int]  # of the character of `piece` that each character of `loose` comes from
+    starts: Sequence[
+        int
+    ]  # of the character of `piece` that each character of `loose` comes from
     ends: Sequence[int]
-    loose, starts, ends = piece.lower(), range(len(piece)), range(1, len(piece) + 1)
+    loose = piece.lower()
+    starts = range(len(piece))
+    ends = range(1, len(piece) + 1)
     if not piece.isascii():
         characters = list(MARKED_CHARACTER.finditer(piece))
         folded = [(loose_character(match[0]), match) for match in characters]
@@ -109,7 +129,9 @@ def _occurrences_in_piece(piece: str, words: Sequence[str]) -> list[tuple[int, i
         ends = [match.end() for letters, match in folded for _ in letters]
     indexes = ((index, word) for word in words for index in _indexes(word, loose))
     joined: list[tuple[int, int]] = []
-    for start, end in sorted((starts[index], ends[index + len(word) - 1]) for index, word in indexes):
+    for start, end in sorted(
+        (starts[index], ends[index + len(word) - 1]) for index, word in indexes
+    ):
         if joined and start <= joined[-1][1]:
             start, previous_end = joined.pop()
             end = max(end, previous_end)
@@ -133,7 +155,9 @@ def name_words(name: str) -> frozenset[str]:
     return frozenset(filter(None, NAME_SEPARATORS.split(loosen(name))))
 
 
-name_value_words = lru_cache(maxsize=16)(name_words)  # for the names in a search, as `loose_value`
+name_value_words = lru_cache(maxsize=16)(
+    name_words
+)  # for the names in a search, as `loose_value`
 
 # The `folded_words` of an alias, and the pattern that finds them as whole words.
 Alias = tuple[str, re.Pattern[str]]
@@ -149,4 +173,6 @@ def alias_of(alias: str) -> Alias:
     """The Alias that finds `alias` in the `folded_words` of a text."""
     words = folded_words(alias)
     unspaced = max(words) >= UNSPACED
-    return words, re.compile(re.escape(words) if unspaced else rf"(?<!\w){re.escape(words)}(?!\w)")
+    return words, re.compile(
+        re.escape(words) if unspaced else rf"(?<!\w){re.escape(words)}(?!\w)"
+    )

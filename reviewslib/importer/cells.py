@@ -33,8 +33,12 @@ TRANSLATED_LINE = re.compile(rf"^[ \t]*{TRANSLATED.pattern}[ \t]*$", re.MULTILIN
 
 def clean(text: str) -> str:
     """`text` in NFC, with LF as line ends, without control characters and half surrogate pairs."""
-    text = SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text).replace("\N{NO-BREAK SPACE}", " ")
-    return composed(re.sub(r"[\x00-\x08\x0b-\x1f]", "", re.sub(r"\r\n?", "\n", text))).strip()
+    text = SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text).replace(
+        "\N{NO-BREAK SPACE}", " "
+    )
+    return composed(
+        re.sub(r"[\x00-\x08\x0b-\x1f]", "", re.sub(r"\r\n?", "\n", text))
+    ).strip()
 
 
 def one_line(text: str) -> str:
@@ -64,7 +68,11 @@ CLOCK_TIME = re.compile(
 )
 EARLIEST_DAY = "1990"
 LONGEST_DATE = 60  # characters
-MONTHS = {word: number for number, words in enumerate(FORMATS["months"], 1) for word in words.split()}
+MONTHS = {
+    word: number
+    for number, words in enumerate(FORMATS["months"], 1)
+    for word in words.split()
+}
 BETWEEN = set(FORMATS["between_days_and_months"])
 
 
@@ -86,7 +94,9 @@ def read_date(text: str, format: DateFormat) -> str:
     try:
         moment = _moment(text, format.order)
     except (ValueError, OverflowError):
-        raise BadRecord(f"{quoted(text)} is not a date in a known form, or does not exist") from None
+        raise BadRecord(
+            f"{quoted(text)} is not a date in a known form, or does not exist"
+        ) from None
     day = moment.date().isoformat()
     if not EARLIEST_DAY < day <= format.latest:
         reason = "in the future" if day > EARLIEST_DAY else f"older than {EARLIEST_DAY}"
@@ -108,7 +118,9 @@ def in_zone(date: str, zone: tzinfo) -> str:
     if len(date) <= len("YYYY-MM-DD"):
         return date
     moment = datetime.fromisoformat(date)
-    return (moment.astimezone(zone) if moment.tzinfo else moment.replace(tzinfo=zone)).isoformat()
+    return (
+        moment.astimezone(zone) if moment.tzinfo else moment.replace(tzinfo=zone)
+    ).isoformat()
 
 
 def _moment(text: str, order: str) -> datetime:
@@ -126,7 +138,9 @@ def _moment(text: str, order: str) -> datetime:
     if am_or_pm:
         minutes = f"{datetime.strptime(f'{minutes} {am_or_pm}', '%I:%M %p'):%H:%M}"
     zone = "+00:00" if zone in ("utc", "gmt", "z") else zone
-    return datetime.fromisoformat(f"{day:%Y-%m-%d}T{minutes:0>5}{seconds or ''}{zone or ''}")
+    return datetime.fromisoformat(
+        f"{day:%Y-%m-%d}T{minutes:0>5}{seconds or ''}{zone or ''}"
+    )
 
 
 def _year_month_day(folded: str, order: str) -> tuple[int, int, int]:
@@ -134,7 +148,10 @@ def _year_month_day(folded: str, order: str) -> tuple[int, int, int]:
     words = set(re.findall(r"[^\W\d_]+", folded)) - BETWEEN
     if re.search(r"[^\w./, -]", folded) or not words <= MONTHS.keys():
         raise ValueError
-    (first, second, *rest), months = re.findall(r"[0-9]+", folded), [str(MONTHS[word]) for word in words]
+    (first, second, *rest), months = (
+        re.findall(r"[0-9]+", folded),
+        [str(MONTHS[word]) for word in words],
+    )
     if months:
         second, rest = months[0], [second, *rest, *months[1:]]
     elif "." not in folded and order == "mdy" and len(first) < 4:
@@ -146,13 +163,22 @@ def _year_month_day(folded: str, order: str) -> tuple[int, int, int]:
     return int(year) + (2000 if len(year) == 2 else 0), int(second), int(day)
 
 
-NUMERIC = re.compile(r"([0-9]{1,2})[/ -]([0-9]{1,2})[/ -][0-9]{2}(?:[0-9]{2})?(?![0-9])")
+NUMERIC = re.compile(
+    r"([0-9]{1,2})[/ -]([0-9]{1,2})[/ -][0-9]{2}(?:[0-9]{2})?(?![0-9])"
+)
 
 
 def allowed_orders(texts: Iterable[str]) -> tuple[set[str], list[str]]:
     """The orders, "dmy" or "mdy", in which all dates exist, and the dates that are ambiguous."""
-    pairs = {text: (int(date[1]), int(date[2])) for text in texts if (date := NUMERIC.match(text))}
-    months = {"dmy": {second for _, second in pairs.values()}, "mdy": {first for first, _ in pairs.values()}}
+    pairs = {
+        text: (int(date[1]), int(date[2]))
+        for text in texts
+        if (date := NUMERIC.match(text))
+    }
+    months = {
+        "dmy": {second for _, second in pairs.values()},
+        "mdy": {first for first, _ in pairs.values()},
+    }
     orders = {order for order in months if max(months[order], default=0) <= 12}
     return orders, [text for text, (first, second) in pairs.items() if first != second]
 
@@ -171,10 +197,13 @@ def read_stars(text: str, scale: int) -> float | None:
 
     `scale` is the best rating, 0 if unknown. Raises BadRecord and UnknownScale.
     """
-    best, folded = scale or 5, fold(text)
+    best = scale or 5
+    folded = fold(text)
     if word := FORMATS["stars"].get(folded):
         return int(word)
-    drawn = DRAWN.fullmatch(text.replace("\N{VARIATION SELECTOR-16}", "").replace("⭐", "★"))
+    drawn = DRAWN.fullmatch(
+        text.replace("\N{VARIATION SELECTOR-16}", "").replace("⭐", "★")
+    )
     if drawn and (not drawn[2] or len(drawn[0]) == 5):
         return len(drawn[1])
     if not (number := NUMBER.fullmatch(folded or "0")):
@@ -182,7 +211,11 @@ def read_stars(text: str, scale: int) -> float | None:
     bound = "100" if number[2] == "%" else number[3]
     value = float(number[1].replace(",", "."))
     if value > best or int(bound or best) != best:
-        raise BadRecord(f"{quoted(text)} is not a rating of 1 to {best}") if scale else UnknownScale(text)
+        raise (
+            BadRecord(f"{quoted(text)} is not a rating of 1 to {best}")
+            if scale
+            else UnknownScale(text)
+        )
     if best != 5 and value:
         value = max(1.0, math.floor(value * 10 / best + 0.5) / 2)
     if 0 < value < 1:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import sys
 
 if sys.platform == "win32":
-    sys.exit("reviewsd-import runs on Linux, and for local use on macOS; on Windows it needs WSL")
+    sys.exit(
+        "reviewsd-import runs on Linux, and for local use on macOS; on Windows it needs WSL"
+    )
 
 import hashlib
 import os
@@ -52,16 +54,24 @@ SYMLINK = "a symlink; give the file itself"
 
 def read_exports(options: Options, contract: Contract) -> tuple[list[Export], Lines]:
     """The exports of a command, and lines about skipped files. Raises BadData and NeedsDecision."""
-    exports, skipped = list[Export](), Lines()
+    exports = list[Export]()
+    skipped = Lines()
     with reading(options.drop or Path()):
         in_folder = sorted(options.drop.iterdir()) if options.drop else ()
-    for path in (*options.files, *(path for path in in_folder if not path.name.startswith("."))):
+    for path in (
+        *options.files,
+        *(path for path in in_folder if not path.name.startswith(".")),
+    ):
         try:
             exports.append(_read_export(path, options, contract))
         except (BadData, NeedsDecision) as fault:
             if not options.drop:
                 raise
-            advice = "; import it once by hand" if isinstance(fault, NeedsDecision) and fault.flag else ""
+            advice = (
+                "; import it once by hand"
+                if isinstance(fault, NeedsDecision) and fault.flag
+                else ""
+            )
             skipped.append(f"skipped: {fault.lines()[0].rstrip('.:')}{advice}")
     if skipped and not exports:
         raise NeedsDecision([*skipped, "There is nothing to import."])
@@ -77,21 +87,33 @@ def _read_export(path: Path, options: Options, contract: Contract) -> Export:
             raise refused(str(path), SYMLINK)
         if path.is_dir():
             symlinks = list[Path]()
-            export = read_google(files.in_folder(path, WANTED, symlinks), path, options, contract)
+            export = read_google(
+                files.in_folder(path, WANTED, symlinks), path, options, contract
+            )
             export.notes += [f"skipped: {symlink}: {SYMLINK}" for symlink in symlinks]
             return export
         with files.opened(path) as file:
             if files.is_archive(file):
-                return read_google(files.in_archive(file, path, WANTED), path, options, contract)
+                return read_google(
+                    files.in_archive(file, path, WANTED), path, options, contract
+                )
             changed = os.fstat(file.fileno()).st_mtime
             data = files.read_whole(file, path)
     content = data.removeprefix(b"\xef\xbb\xbf").lstrip()
     if content.startswith((b"{", b"[")):
         member = files.Member(PurePosixPath(path), str(path), changed, data)
         return read_google([member], path, options, contract)
-    if kind := kind_of("first_bytes", lambda mark: content.startswith(mark.encode("latin-1"))):
+    if kind := kind_of(
+        "first_bytes", lambda mark: content.startswith(mark.encode("latin-1"))
+    ):
         raise refused(str(path), kind)
-    return read_csv(data, str(path), utc_text(datetime.fromtimestamp(changed, UTC)), options, contract)
+    return read_csv(
+        data,
+        str(path),
+        utc_text(datetime.fromtimestamp(changed, UTC)),
+        options,
+        contract,
+    )
 
 
 @contextmanager
@@ -100,12 +122,17 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise refused(str(error.filename or path), f"cannot be read: {error.strerror}") from None
+        raise refused(
+            str(error.filename or path), f"cannot be read: {error.strerror}"
+        ) from None
 
 
 # ---- Data directory ----
 
-SAMPLE = (b'"Larkspur Hollow Chiropractic"', b"01M7F1SV60XJ4PFV38D0FMZ6BZ")  # the business, an id of a review
+SAMPLE = (
+    b'"Larkspur Hollow Chiropractic"',
+    b"01M7F1SV60XJ4PFV38D0FMZ6BZ",
+)  # the business, an id of a review
 
 
 def read_stored(directory: Path, contract: Contract, *, is_import: bool) -> Stored:
@@ -121,8 +148,13 @@ def read_stored(directory: Path, contract: Contract, *, is_import: bool) -> Stor
         load(contract, reviews, insights, ServiceUrls())
         document = decode(reviews)
     digest = hashlib.sha256(reviews or b"").hexdigest()
-    state = read_state(_content(directory / STATE_FILE), _content(directory / DRAFT_FILE), digest)
-    lines = [erasure.read_lines(name, _text(directory / name)) for name in (SUPPRESSED_FILE, REDACTED_FILE)]
+    state = read_state(
+        _content(directory / STATE_FILE), _content(directory / DRAFT_FILE), digest
+    )
+    lines = [
+        erasure.read_lines(name, _text(directory / name))
+        for name in (SUPPRESSED_FILE, REDACTED_FILE)
+    ]
     return Stored(document, digest, insights, state, *lines)
 
 
@@ -148,7 +180,9 @@ def append_lines(path: Path, lines: Iterable[str]) -> None:
         files.write(path, "".join(f"{line}\n" for line in (*before, *added)).encode())
 
 
-def write_import(directory: Path, stored: Stored, merged: Merged, reviews: bytes | None) -> None:
+def write_import(
+    directory: Path, stored: Stored, merged: Merged, reviews: bytes | None
+) -> None:
     """Write the files so that a kill leaves either the old reviews and state, or the new ones.
 
     `reviews` is the new content of reviews.json, None if it stays.
@@ -159,8 +193,13 @@ def write_import(directory: Path, stored: Stored, merged: Merged, reviews: bytes
     append_lines(directory / SUPPRESSED_FILE, merged.suppressed)
     append_lines(directory / REDACTED_FILE, stored.redactions)
     if merged.is_overwritten:
-        files.write(directory / stored.edited_copy, (directory / REVIEWS_FILE).read_bytes())
-    files.write(directory / DRAFT_FILE, encoded_state(replace(merged.state, reviews_digest=digest)))
+        files.write(
+            directory / stored.edited_copy, (directory / REVIEWS_FILE).read_bytes()
+        )
+    files.write(
+        directory / DRAFT_FILE,
+        encoded_state(replace(merged.state, reviews_digest=digest)),
+    )
     if reviews:
         files.write(directory / REVIEWS_FILE, reviews)
     files.rename(directory / DRAFT_FILE, directory / STATE_FILE)
@@ -181,7 +220,8 @@ def run(options: Options, contract: Contract) -> Iterator[Lines]:
             raise refused(REVIEWS_FILE, f"no such file in {options.data}")
         yield count(options, contract, counted_contents(options))
         return
-    given, latest = stored.state.settings | remembered(options), utc_text(datetime.now(UTC) + TOLERANCE)
+    given = stored.state.settings | remembered(options)
+    latest = utc_text(datetime.now(UTC) + TOLERANCE)
     options = replace(options, **given, latest=latest, headers=stored.state.headers)
     stored, lines = _erase(options, stored)
     exports, skipped = read_exports(options, contract)
@@ -194,8 +234,18 @@ def run(options: Options, contract: Contract) -> Iterator[Lines]:
         lines += [f"warning: {warning}" for warning in warnings]
     if not options.dry_run:
         write_import(options.data, stored, merged, reviews if is_changed else None)
-    yield [*lines, _outcome(options, REVIEWS_FILE, len(merged.document["reviews"]), is_changed=is_changed)]
-    contents = counted_contents(options) | {REVIEWS_FILE: reviews}  # in a dry run, the file has the old ones
+    yield [
+        *lines,
+        _outcome(
+            options,
+            REVIEWS_FILE,
+            len(merged.document["reviews"]),
+            is_changed=is_changed,
+        ),
+    ]
+    contents = counted_contents(options) | {
+        REVIEWS_FILE: reviews
+    }  # in a dry run, the file has the old ones
     if counting.is_wanted(contents):
         yield count(options, contract, contents)
 
@@ -207,7 +257,9 @@ def _outcome(options: Options, file: str, number: int, *, is_changed: bool) -> s
 
 def _erase(options: Options, stored: Stored) -> tuple[Stored, Lines]:
     """The stored files with the lines that --forget and --redact add, and remarks."""
-    reviews, remarks, name = stored.reviews, Lines(), options.forget or options.forget_author
+    reviews = stored.reviews
+    remarks = Lines()
+    name = options.forget or options.forget_author
     entries = entries_of(reviews, stored.entries()) if name or options.redact else {}
     if options.redact:
         redaction = erasure.redaction_of(reviews, entries, *options.redact)
@@ -216,7 +268,10 @@ def _erase(options: Options, stored: Stored) -> tuple[Stored, Lines]:
         forget = erasure.forget_review if options.forget else erasure.forget_author
         lines, remarks = forget(reviews, entries, name)
         copies = sorted(options.data.glob(f"{REVIEWS_FILE}.edited-*"))
-        remarks += [f"{copy} may still have the removed reviews; delete it if so" for copy in copies]
+        remarks += [
+            f"{copy} may still have the removed reviews; delete it if so"
+            for copy in copies
+        ]
         stored = stored._replace(suppressed=[*stored.suppressed, *lines])
     return stored, remarks
 
@@ -236,7 +291,12 @@ def count(options: Options, contract: Contract, contents: counting.Contents) -> 
             if (number := entity.get("mention_count")) is not None:
                 lines.append(f"{kind.replace('_', ' ')}: {entity['label']}: {number}")
     is_changed = INSIGHTS_FILE in new
-    return [*lines, _outcome(options, INSIGHTS_FILE, insights["review_count"], is_changed=is_changed)]
+    return [
+        *lines,
+        _outcome(
+            options, INSIGHTS_FILE, insights["review_count"], is_changed=is_changed
+        ),
+    ]
 
 
 # ---- Command line ----
@@ -255,7 +315,9 @@ def carry_out(options: Options) -> None:
             for lines in run(options, shipped_contract()):
                 say(*lines)
                 if not options.dry_run:
-                    outcome = f"The reviews were imported; {INSIGHTS_FILE} stays as it is."
+                    outcome = (
+                        f"The reviews were imported; {INSIGHTS_FILE} stays as it is."
+                    )
     except (BadData, NeedsDecision) as fault:
         raise CommandFailed(*fault.lines(), outcome, status=EXIT_BAD_DATA) from None
     if options.dry_run:

@@ -22,36 +22,73 @@ from reviewslib.dataset.contract import Contract, Fault, quoted
 from reviewslib.dataset.text import fold
 from reviewslib.importer import cells
 from reviewslib.importer.cells import FORMATS, BadRecord, DateFormat, clean, one_line
-from reviewslib.importer.exports import Export, NeedsDecision, Record, ReviewInFile, listed, refused
+from reviewslib.importer.exports import (
+    Export,
+    NeedsDecision,
+    Record,
+    ReviewInFile,
+    listed,
+    refused,
+)
 from reviewslib.importer.options import TEMPLATE, Options, TableSettings, nonempty
 
 REQUIRED = ("author", "rating", "date")
-TO_ANSWER = (*REQUIRED, "text", "source", "reply", "status")  # fields that a --map must mention
+TO_ANSWER = (
+    *REQUIRED,
+    "text",
+    "source",
+    "reply",
+    "status",
+)  # fields that a --map must mention
 
 
-def read_csv(data: bytes, file: str, time: str, options: Options, contract: Contract) -> Export:
+def read_csv(
+    data: bytes, file: str, time: str, options: Options, contract: Contract
+) -> Export:
     """The reviews in a CSV file; `time` is that of the export. Raises BadData and NeedsDecision."""
     export = Export(file, options, contract)
     (_, names), *rows = _rows(_csv_text(data, export), file)
     if sum(map(bool, names)) < len(REQUIRED):
-        raise refused(file, f"not a known export, and not a table; it begins with {quoted(names[0])}")
-    header = Header([one_line(name) for name in names], [row for _, row in rows], file, options)
-    fields_of_rows = [header.fields(row) if len(row) == len(names) else {} for _, row in rows]
+        raise refused(
+            file,
+            f"not a known export, and not a table; it begins with {quoted(names[0])}",
+        )
+    header = Header(
+        [one_line(name) for name in names], [row for _, row in rows], file, options
+    )
+    fields_of_rows = [
+        header.fields(row) if len(row) == len(names) else {} for _, row in rows
+    ]
     formats = header.date_formats(fields_of_rows)
     sources = set[str]() if rows else {header.settings.source}
     for (line, row), fields in zip(rows, fields_of_rows, strict=True):
         source = fold(fields.get("source") or header.settings.source)
         sources |= {source} if fields else set()
-        record = Record(Fault(f"{file} line {line}", (), ""), time, "table", source, fields.get("id", ""))
-        fault = "" if fields else f"the row has {len(row)} cells and the header {len(names)}"
+        record = Record(
+            Fault(f"{file} line {line}", (), ""),
+            time,
+            "table",
+            source,
+            fields.get("id", ""),
+        )
+        fault = (
+            ""
+            if fields
+            else f"the row has {len(row)} cells and the header {len(names)}"
+        )
         export.add(record, partial(_read_row, record, fields, fault, formats, header))
     if "" in sources:
         fault = "it does not say where its reviews were published."
-        raise header.question("--source YOUR", fault, "Name the source, such as facebook.")
-    export.header, export.settings = header.key, header.to_remember(sources)
+        raise header.question(
+            "--source YOUR", fault, "Name the source, such as facebook."
+        )
+    export.header = header.key
+    export.settings = header.to_remember(sources)
     export.covers = dict.fromkeys(sources & {*export.settings.complete}, time)
     if header.unused and header.key not in options.headers:
-        export.notes.append(f"{file}: columns that are not used: {', '.join(header.unused)}")
+        export.notes.append(
+            f"{file}: columns that are not used: {', '.join(header.unused)}"
+        )
     return export.finish()
 
 
@@ -75,10 +112,15 @@ def default_settings(columns: Collection[str]) -> dict[str, Any]:
     if {*REQUIRED} <= of_template.keys() and "" not in of_template:
         return {"map": of_template}
     for tool in FORMATS["header_sets"].values():
-        present = {field: [name for name in names if name in columns] for field, names in tool["map"].items()}
+        present = {
+            field: [name for name in names if name in columns]
+            for field, names in tool["map"].items()
+        }
         found = {field: names[0] for field, names in present.items() if names}
         if found.keys() >= {*REQUIRED, "title", "text", "status"} & present.keys():
-            return {key: value for key, value in tool.items() if key != "evidence"} | {"map": found}
+            return {key: value for key, value in tool.items() if key != "evidence"} | {
+                "map": found
+            }
     return {}
 
 
@@ -88,10 +130,18 @@ class Header:
     A setting comes from a flag, else from an earlier command, else from the template or a known tool.
     """
 
-    def __init__(self, names: Sequence[str], rows: Sequence[Sequence[str]], file: str, options: Options):
+    def __init__(
+        self,
+        names: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        file: str,
+        options: Options,
+    ):
         """Raises NeedsDecision unless the meaning of the columns is clear."""
-        self.names, self.normalized = names, list(map(normalized, names))
-        self.file, self.options = file, options
+        self.names = names
+        self.normalized = list(map(normalized, names))
+        self.file = file
+        self.options = options
         self.key = ",".join(self.normalized)
         remembered = options.headers.get(self.key, TableSettings())
         self.answers = nonempty(remembered) | nonempty(options.table)
@@ -108,18 +158,31 @@ class Header:
         remembered = "The answer is remembered for tables with this header. Give this table alone."
         return NeedsDecision([f"{self.file}: {first}", *others, remembered], flag)
 
-    def _columns(self, rows: Sequence[Sequence[str]], *, is_explained: bool) -> dict[str, int]:
+    def _columns(
+        self, rows: Sequence[Sequence[str]], *, is_explained: bool
+    ) -> dict[str, int]:
         """The index of each field's column. Raises NeedsDecision."""
         columns = self.settings.map
         answered = columns.keys() | ({"source"} if self.settings.source else set())
-        missing = [field for field in TO_ANSWER if field not in answered and not is_explained]
+        missing = [
+            field for field in TO_ANSWER if field not in answered and not is_explained
+        ]
         missing += [field for field in REQUIRED if columns.get(field) == NO_COLUMN]
         named = {field: name for field, name in columns.items() if name != NO_COLUMN}
-        unclear = [quoted(name) for name in named.values() if self.normalized.count(normalized(name)) != 1]
+        unclear = [
+            quoted(name)
+            for name in named.values()
+            if self.normalized.count(normalized(name)) != 1
+        ]
         if not missing and not unclear:
-            return {field: self.normalized.index(normalized(name)) for field, name in named.items()}
+            return {
+                field: self.normalized.index(normalized(name))
+                for field, name in named.items()
+            }
         fault = (
-            f"--map does not name a column for {', '.join(missing)}" if columns else "the header is unknown"
+            f"--map does not name a column for {', '.join(missing)}"
+            if columns
+            else "the header is unknown"
         )
         if unclear:
             fault = f"not exactly one column is called {', '.join(unclear)}; --map applies to all tables"
@@ -129,7 +192,9 @@ class Header:
         ]
         advice = f"Name the column for each field with --map, or {NO_COLUMN} if there is none."
         flag = f"--map {','.join(f'{field}=YOUR' for field in TO_ANSWER)}"
-        raise self.question(flag, f"{fault}.", "Its columns are:", *listed(examples), advice)
+        raise self.question(
+            flag, f"{fault}.", "Its columns are:", *listed(examples), advice
+        )
 
     def fields(self, row: Sequence[str]) -> dict[str, str]:
         """The cells of a row by field; “NaN” and the like become empty, a ' before a formula is removed."""
@@ -137,27 +202,48 @@ class Header:
         for field, index in self.columns.items():
             cell = row[index]
             if self.settings.is_html:
-                cell = html.unescape(re.sub(r"<[^<>]*>", "", re.sub(r"(?i)<br ?/?>|</p>", "\n", cell)))
+                cell = html.unescape(
+                    re.sub(r"<[^<>]*>", "", re.sub(r"(?i)<br ?/?>|</p>", "\n", cell))
+                )
             cell = clean(cell) if field in TEXTS else one_line(cell)
             is_empty = cell.lower() in FORMATS["empty_cells"]
             fields[field] = "" if is_empty else re.sub(r"^'(?=[=+@-])", "", cell)
         return fields
 
-    def date_formats(self, fields_of_rows: Sequence[Mapping[str, str]]) -> dict[str, DateFormat]:
+    def date_formats(
+        self, fields_of_rows: Sequence[Mapping[str, str]]
+    ) -> dict[str, DateFormat]:
         """The formats of the columns with dates, which have one order of day and month.
 
         Raises NeedsDecision if the dates leave the order open, or contradict an earlier answer.
         """
-        dates = [fields[field] for field in DATES for fields in fields_of_rows if field in fields]
+        dates = [
+            fields[field]
+            for field in DATES
+            for fields in fields_of_rows
+            if field in fields
+        ]
         allowed, unclear = cells.allowed_orders(dates)
         if not self.order and len(allowed) == 1:
             (self.order,) = allowed
-        elif unclear and self.order not in allowed and not self.options.table.date_order:
-            lines = ["is the day or the month first in these dates?", *listed(unclear[:5])]
+        elif (
+            unclear and self.order not in allowed and not self.options.table.date_order
+        ):
+            lines = [
+                "is the day or the month first in these dates?",
+                *listed(unclear[:5]),
+            ]
             raise self.question("--date-order YOUR", *lines, "Answer dmy or mdy.")
-        utc = {field for field, n in self.columns.items() if "utc" in self.normalized[n].split()}
+        utc = {
+            field
+            for field, n in self.columns.items()
+            if "utc" in self.normalized[n].split()
+        }
         order = self.order or "dmy"
-        return {field: DateFormat(self.options.latest, order, field in utc) for field in DATES}
+        return {
+            field: DateFormat(self.options.latest, order, field in utc)
+            for field in DATES
+        }
 
     def to_remember(self, sources: set[str]) -> TableSettings:
         """The settings for later tables with this header; `sources` are those of this table."""
@@ -165,7 +251,9 @@ class Header:
         complete = {*answers.complete, *(sources if self.options.complete else ())}
         is_template = {*self.normalized} <= {"", *COLUMNS_OF_TEMPLATE}
         source = "" if is_template else answers.source
-        return replace(answers, source=source, date_order=self.order, complete=sorted(complete))
+        return replace(
+            answers, source=source, date_order=self.order, complete=sorted(complete)
+        )
 
 
 # ---- Rows ----
@@ -176,7 +264,11 @@ DAMAGED_ID = re.compile(r"[0-9]+(?:[.,][0-9]+)?E\+[0-9]+|#{3,}", re.IGNORECASE)
 
 
 def _read_row(
-    record: Record, fields: Mapping[str, str], fault: str, formats: Mapping[str, DateFormat], header: Header
+    record: Record,
+    fields: Mapping[str, str],
+    fault: str,
+    formats: Mapping[str, DateFormat],
+    header: Header,
 ) -> str:
     """Fill in dates and content, none without stars; returns the author. Raises BadRecord, NeedsDecision."""
     if DAMAGED_ID.fullmatch(id := record.native_id):
@@ -184,7 +276,9 @@ def _read_row(
         fault = f"a spreadsheet has damaged the id {quoted(id)}; export it anew"
     if fault:
         raise BadRecord(fault)
-    record.created, record.replied = (cells.read_date(fields.get(name, ""), formats[name]) for name in DATES)
+    record.created, record.replied = (
+        cells.read_date(fields.get(name, ""), formats[name]) for name in DATES
+    )
     for value, reason in ((fields["author"], "no author"), (record.created, "no date")):
         if not value:
             raise BadRecord(reason)
@@ -195,8 +289,12 @@ def _read_row(
         advice = "Give the best rating: 5 (higher ratings are then faulty), 10 or 100."
         raise header.question("--scale YOUR", fault, advice) from None
     review: ReviewInFile = {"author": fields["author"], "rating": rating}
-    review |= {name: fields[name] or None for name in ("text", "source_url") if name in fields}
-    if (title := fields.get("title")) and not (review.get("text") or "").startswith(title):
+    review |= {
+        name: fields[name] or None for name in ("text", "source_url") if name in fields
+    }
+    if (title := fields.get("title")) and not (review.get("text") or "").startswith(
+        title
+    ):
         review["text"] = "\n\n".join(filter(None, (title, review.get("text"))))
     if "reply" in fields:
         is_published = fields.get("reply_status", "yes").lower() in PUBLISHED
@@ -220,11 +318,15 @@ MAX_IMPROBABLE_SHARE = 0.05  # of the characters beyond ASCII
 def _csv_text(data: bytes, export: Export) -> str:
     """The text of a file in UTF-8, UTF-16 with a byte order mark, or probably cp1252. Raises BadData."""
     try:
-        return data.decode("utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig")
+        return data.decode(
+            "utf-16" if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig"
+        )
     except UnicodeError:
         text = data.decode("cp1252", "replace")
     improbable = [match.start() for match in IMPROBABLE.finditer(text)]
-    if len(improbable) > MAX_IMPROBABLE_SHARE * sum(not character.isascii() for character in text):
+    if len(improbable) > MAX_IMPROBABLE_SHARE * sum(
+        not character.isascii() for character in text
+    ):
         excerpt = one_line(text[max(0, improbable[0] - 10) : improbable[0] + 10])
         reason = f"not UTF-8, and its letters look damaged (“{excerpt}”); save it as “CSV UTF-8”"
         raise refused(export.file, reason)
@@ -239,13 +341,17 @@ def _rows(text: str, file: str) -> list[tuple[int, list[str]]]:
     delimiter = max(",;\t", key=next(filter(str.strip, lines), "").count)
     csv.field_size_limit(len(text))  # an unclosed quote makes a cell of any length
     reader = csv.reader(lines, delimiter=delimiter)
-    rows, first_line = list[tuple[int, list[str]]](), 1
+    rows = list[tuple[int, list[str]]]()
+    first_line = 1
     for row in reader:
         width = len(rows[0][1]) if rows else len(row)
         row_lines = lines[first_line - 1 : reader.line_num]
         if len(row_lines) > 1 and not _is_row(row_lines, delimiter, width):
             reason = f"a quote in this row takes the {len(row_lines) - 1} line(s) below into its cell"
-            raise refused(f"{file} line {first_line}", f'{reason}; close it, or write "" for a quote')
+            raise refused(
+                f"{file} line {first_line}",
+                f'{reason}; close it, or write "" for a quote',
+            )
         rows += [(first_line, row)] if any(map(str.strip, row)) else []
         first_line = reader.line_num + 1
     if not rows:
@@ -256,5 +362,7 @@ def _rows(text: str, file: str) -> list[tuple[int, list[str]]]:
 def _is_row(lines: Sequence[str], delimiter: str, width: int) -> bool:
     """Whether a strict parser reads the lines as one row of this many cells."""
     with suppress(csv.Error):
-        return [len(row) for row in csv.reader(lines, delimiter=delimiter, strict=True)] == [width]
+        return [
+            len(row) for row in csv.reader(lines, delimiter=delimiter, strict=True)
+        ] == [width]
     return False

@@ -23,11 +23,15 @@ from reviewslib.importer.state import Entry
 Reviews = Mapping[str, Object]  # by id
 Entries = Mapping[str, Entry]  # by id, also of reviews of the owner's own
 
-SUPPRESSED_FILE, REDACTED_FILE = "suppressed.txt", "redacted.txt"
+SUPPRESSED_FILE = "suppressed.txt"
+REDACTED_FILE = "redacted.txt"
 DIGESTS = "64 lower-case hexadecimal digits, alone or after “author ”"
 LINES = {  # by file: the form of its lines, as a pattern and in words
     SUPPRESSED_FILE: (re.compile("(?:author )?[0-9a-f]{64}"), DIGESTS),
-    REDACTED_FILE: (re.compile(r"[^\t]+\t[^\t]+(?:\t[0-9a-f ]+)?"), "an id, a tab and words"),
+    REDACTED_FILE: (
+        re.compile(r"[^\t]+\t[^\t]+(?:\t[0-9a-f ]+)?"),
+        "an id, a tab and words",
+    ),
 }
 
 
@@ -48,7 +52,10 @@ def find_review(reviews: Reviews, id_or_url: str) -> str:
     for id in (id_or_url, of_page):
         if id in reviews:
             return id
-    lines = [f"No review has the id {quoted(id_or_url)}.", "Give its id, or the address of its page."]
+    lines = [
+        f"No review has the id {quoted(id_or_url)}.",
+        "Give its id, or the address of its page.",
+    ]
     raise NeedsDecision(lines)
 
 
@@ -60,45 +67,72 @@ def exact_digests(entry: Entry) -> list[str]:
     return [recognition.digest(*key) for key in recognition.exact_keys(entry)]
 
 
-def _day_digests(entry: Entry, author: str, kinds: Iterable[str], days: Iterable[int]) -> list[str]:
+def _day_digests(
+    entry: Entry, author: str, kinds: Iterable[str], days: Iterable[int]
+) -> list[str]:
     """The digests of short name and day, for every offset in `days`; none for a name that many share."""
     if recognition.is_shared(author):
         return []
-    name, dates = recognition.short_name(fold(author)), [recognition.shifted(entry.created, n) for n in days]
+    name = recognition.short_name(fold(author))
+    dates = [recognition.shifted(entry.created, n) for n in days]
     return [recognition.digest(kind, name, day) for kind in kinds for day in dates]
 
 
 def _matching_digests(entry: Entry, review: Object | None) -> list[str]:
     """All lines that keep this review away; `review` is None if it is not stored."""
     kinds = ["day", "day in tables"] if entry.row else ["day"]
-    of_day = _day_digests(entry, review["author"], kinds, (0, *recognition.NEAR)) if review else []
+    of_day = (
+        _day_digests(entry, review["author"], kinds, (0, *recognition.NEAR))
+        if review
+        else []
+    )
     return [*exact_digests(entry), f"author {entry.author}", *of_day]
 
 
-def suppressed_ids(reviews: Reviews, entries: Entries, lines: Iterable[str]) -> tuple[set[str], list[str]]:
+def suppressed_ids(
+    reviews: Reviews, entries: Entries, lines: Iterable[str]
+) -> tuple[set[str], list[str]]:
     """The ids of the reviews that the lines keep away, and the lines with those to add.
 
     The added lines are the exact digests of these reviews, which may keep further reviews away.
     """
-    ids, all_lines = set[str](), dict.fromkeys(lines)
-    digests = {id: _matching_digests(entries[id], reviews.get(id)) for id in sorted(entries) if all_lines}
-    while matching := {id for id in digests.keys() - ids if not all_lines.keys().isdisjoint(digests[id])}:
+    ids = set[str]()
+    all_lines = dict.fromkeys(lines)
+    digests = {
+        id: _matching_digests(entries[id], reviews.get(id))
+        for id in sorted(entries)
+        if all_lines
+    }
+    while matching := {
+        id
+        for id in digests.keys() - ids
+        if not all_lines.keys().isdisjoint(digests[id])
+    }:
         ids |= matching
-        all_lines |= dict.fromkeys(line for id in sorted(matching) for line in exact_digests(entries[id]))
+        all_lines |= dict.fromkeys(
+            line for id in sorted(matching) for line in exact_digests(entries[id])
+        )
     return ids, [*all_lines]
 
 
-def forget_review(reviews: Reviews, entries: Entries, id_or_url: str) -> tuple[list[str], list[str]]:
+def forget_review(
+    reviews: Reviews, entries: Entries, id_or_url: str
+) -> tuple[list[str], list[str]]:
     """The lines that keep a review away, and remarks. Raises NeedsDecision."""
     id = find_review(reviews, id_or_url)
-    entry, author = entries[id], reviews[id]["author"]
-    kind = "day" if entry.row else "day in tables"  # at Google, other reviews can have the name and the day
+    entry = entries[id]
+    author = reviews[id]["author"]
+    kind = (
+        "day" if entry.row else "day in tables"
+    )  # at Google, other reviews can have the name and the day
     lines = exact_digests(entry) + _day_digests(entry, author, [kind], [0])
     remark = f"many customers are called {author}: tables are not searched for this review by name and day"
     return lines, [remark] if recognition.is_shared(author) else []
 
 
-def forget_author(reviews: Reviews, entries: Entries, name: str) -> tuple[list[str], list[str]]:
+def forget_author(
+    reviews: Reviews, entries: Entries, name: str
+) -> tuple[list[str], list[str]]:
     """The lines that keep away all present and future reviews of an author, and remarks.
 
     Raises NeedsDecision if the name can mean several authors.
@@ -106,21 +140,36 @@ def forget_author(reviews: Reviews, entries: Entries, name: str) -> tuple[list[s
     if recognition.is_shared(name):
         advice = "Remove each review by its own id: --forget ID."
         raise NeedsDecision([f"{name} is not the name of a single author.", advice])
-    whole_name, ids = recognition.author_digest(name), defaultdict[str, list[str]](list)  # by author's digest
+    # by author's digest
+    whole_name = recognition.author_digest(name)
+    ids = defaultdict[str, list[str]](list)
     for id, review in reviews.items():
         if entries[id].author == whole_name or loosen(review["author"]) == loosen(name):
             ids[entries[id].author].append(id)
-    spelled = [author for author in ids if any(reviews[id]["author"] == name for id in ids[author])]
+    spelled = [
+        author
+        for author in ids
+        if any(reviews[id]["author"] == name for id in ids[author])
+    ]
     authors = spelled if len(spelled) == 1 else [*ids]
     if len(authors) > 1:
-        names = [f"{reviews[id]['author']} ({id})" for author in authors for id in ids[author]]
-        lines = [f"Several authors are called {name}, or have similar names:", *listed(names)]
+        names = [
+            f"{reviews[id]['author']} ({id})"
+            for author in authors
+            for id in ids[author]
+        ]
+        lines = [
+            f"Several authors are called {name}, or have similar names:",
+            *listed(names),
+        ]
         advice = "Give the name exactly as one of them has it, or each review by its id: --forget ID."
         raise NeedsDecision([*lines, advice])
     lines = [f"author {author}" for author in authors or [whole_name]]
     for id in (id for author in authors for id in ids[author]):
         lines += forget_review(reviews, entries, id)[0]
-    return lines, [] if ids else [f"no review of {name} is stored; future ones are kept away"]
+    return lines, [] if ids else [
+        f"no review of {name} is stored; future ones are kept away"
+    ]
 
 
 # ---- Redaction ----
@@ -128,14 +177,17 @@ def forget_author(reviews: Reviews, entries: Entries, name: str) -> tuple[list[s
 
 def redaction_of(reviews: Reviews, entries: Entries, id_or_url: str, words: str) -> str:
     """The line that redacts words in a review. Raises NeedsDecision if the review does not have them."""
-    id, words = find_review(reviews, id_or_url), " ".join(words.split())
+    id = find_review(reviews, id_or_url)
+    words = " ".join(words.split())
     if not words or without_words(reviews[id], words) == reviews[id]:
         fault = f"The review {id} does not have the words {quoted(words)}."
         raise NeedsDecision([fault, "Give them as the review has them."])
     return "\t".join([id, words, " ".join(exact_digests(entries[id]))])
 
 
-def redacted(reviews: Reviews, entries: Entries, lines: Sequence[str]) -> dict[str, dict[str, Json]]:
+def redacted(
+    reviews: Reviews, entries: Entries, lines: Sequence[str]
+) -> dict[str, dict[str, Json]]:
     """The reviews with words to redact, without these words."""
     words_by_mark = defaultdict[str, list[str]](list)
     for line in lines:
@@ -145,7 +197,9 @@ def redacted(reviews: Reviews, entries: Entries, lines: Sequence[str]) -> dict[s
     found = dict[str, dict[str, Json]]()
     for id, review in reviews.items() if lines else ():
         marks = (id, *exact_digests(entries[id]))
-        if redactions := [words for mark in marks for words in words_by_mark.get(mark, ())]:
+        if redactions := [
+            words for mark in marks for words in words_by_mark.get(mark, ())
+        ]:
             found[id] = reduce(without_words, redactions, {**review})
     return found
 
@@ -153,7 +207,10 @@ def redacted(reviews: Reviews, entries: Entries, lines: Sequence[str]) -> dict[s
 def without_words(review: Object, words: str) -> dict[str, Json]:
     """A review with […] in place of `words`, in any case and with any white space between them."""
     pattern = re.compile(r"\s+".join(map(re.escape, words.split())), re.IGNORECASE)
-    redacted = {**review, "text": review.get("text") and pattern.sub("[…]", review["text"])}
+    redacted = {
+        **review,
+        "text": review.get("text") and pattern.sub("[…]", review["text"]),
+    }
     if reply := review.get("owner_reply"):
         redacted["owner_reply"] = reply | {"text": pattern.sub("[…]", reply["text"])}
     return redacted

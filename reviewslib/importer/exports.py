@@ -22,7 +22,14 @@ from reviewslib.dataset.reviews import LARGEST_REVIEW_BYTES
 from reviewslib.dataset.strict_json import Json, NotJson, Object, decode, encode
 from reviewslib.files import Member
 from reviewslib.importer import cells
-from reviewslib.importer.cells import FORMATS, BadRecord, DateFormat, clean, one_line, utc_text
+from reviewslib.importer.cells import (
+    FORMATS,
+    BadRecord,
+    DateFormat,
+    clean,
+    one_line,
+    utc_text,
+)
 from reviewslib.importer.options import Options, TableSettings
 
 # ---- Questions: what only the owner can decide ----
@@ -53,9 +60,15 @@ def listed(items: Iterable[object]) -> list[str]:
 
 # ---- Records: the reviews of an export, and errors in records ----
 
-ReviewInFile = dict[str, Json]  # as in reviews.json; an absent key leaves the stored value unchanged
-ADDED_BYTES = 4 * 1024  # room for what the daemon adds: a page URL of any id, absent keys, mentioned names
-MAX_FAILED_SHARE, MIN_FAILED = 0.1, 3  # an import stops above this share, if this many or all records failed
+ReviewInFile = dict[
+    str, Json
+]  # as in reviews.json; an absent key leaves the stored value unchanged
+ADDED_BYTES = (
+    4 * 1024
+)  # room for what the daemon adds: a page URL of any id, absent keys, mentioned names
+# an import stops above this share, if this many or all records failed
+MAX_FAILED_SHARE = 0.1
+MIN_FAILED = 3
 
 
 @dataclass(slots=True)
@@ -68,7 +81,9 @@ class Record:
     source: str
     native_id: str = ""  # empty if the export has none
     location: str = ""  # at Google
-    review: ReviewInFile | None = None  # None if the review exists, but cannot be imported
+    review: ReviewInFile | None = (
+        None  # None if the review exists, but cannot be imported
+    )
     created: str = ""
     updated: str = ""
     replied: str = ""
@@ -82,13 +97,19 @@ class Export:
     options: Options
     contract: Contract
     records: list[Record] = field(default_factory=list)
-    failed: list[Fault] = field(default_factory=list)  # of records that cannot be imported
+    failed: list[Fault] = field(
+        default_factory=list
+    )  # of records that cannot be imported
     has_unknown: bool = False  # whether a record failed that may belong to any review
     without_stars: list[str] = field(default_factory=list)  # authors
     notes: list[str] = field(default_factory=list)
-    covers: dict[str, str] = field(default_factory=dict)  # its time, by scope of which it has every review
+    covers: dict[str, str] = field(
+        default_factory=dict
+    )  # its time, by scope of which it has every review
     titles: dict[str, str] = field(default_factory=dict)  # of locations
-    totals: dict[str, int] = field(default_factory=dict)  # of all pages of the API, by location
+    totals: dict[str, int] = field(
+        default_factory=dict
+    )  # of all pages of the API, by location
     header: str = ""  # of a table
     settings: TableSettings = TableSettings()  # of tables with this header
 
@@ -117,27 +138,38 @@ class Export:
         document = {"business": {"name": "-"}, "reviews": [required | review]}
         for path, reason in self.contract.reviews_file.violations(document):
             raise BadRecord(f"{'/'.join(map(str, path[2:]))}: {reason}")
-        size, limit = len(encode(review)), LARGEST_REVIEW_BYTES - ADDED_BYTES
+        size = len(encode(review))
+        limit = LARGEST_REVIEW_BYTES - ADDED_BYTES
         if size > limit:
-            raise BadRecord(f"{size:,} bytes, more than the {limit:,} that a review can have")
+            raise BadRecord(
+                f"{size:,} bytes, more than the {limit:,} that a review can have"
+            )
 
     def finish(self) -> Export:
         """The export, once all records are added. Raises NeedsDecision for many faults, and BadData."""
         times = [*self.covers.values(), *(record.time for record in self.records)]
         if (time := max(times, default="")) > self.options.latest:
             # It would count as newer than all later exports.
-            raise refused(self.file, f"it is dated {time}, in the future; correct its date or the clock")
+            raise refused(
+                self.file,
+                f"it is dated {time}, in the future; correct its date or the clock",
+            )
         reviews = [record.review for record in self.records if record.review]
-        failed, total = len(self.failed), len(reviews) + len(self.failed)
+        failed = len(self.failed)
+        total = len(reviews) + len(self.failed)
         if failed > MAX_FAILED_SHARE * total and (failed >= MIN_FAILED or not reviews):
             line = f"{self.file}: {failed} of {total} records are faulty, more than a tenth:"
-            raise NeedsDecision([line, *listed(self.failed), "Correct the file, or export it anew."])
+            raise NeedsDecision(
+                [line, *listed(self.failed), "Correct the file, or export it anew."]
+            )
         texts = (f"{review['author']}{review.get('text')}" for review in reviews)
         if damaged := sum(map(cells.looks_damaged, texts)):
             fault = f"letters look damaged (“BjÃ¸rn”) in {damaged} reviews"
             self.notes.append(f"{self.file}: {fault}; export them anew")
         if self.has_unknown and self.covers:
-            self.notes.append(f"{self.file} removes nothing, since a faulty record may belong to any review")
+            self.notes.append(
+                f"{self.file} removes nothing, since a faulty record may belong to any review"
+            )
             self.covers = {}
         return self
 
@@ -152,7 +184,11 @@ def kind_of(part: str, is_there: Callable[[str], bool]) -> str:
 
     The marks are in `formats.json`; `part` is "first_bytes", "members" (patterns of paths) or "json_keys".
     """
-    kinds = ((mark, kind) for mark, kind in FORMATS["other_files"][part].items() if is_there(mark))
+    kinds = (
+        (mark, kind)
+        for mark, kind in FORMATS["other_files"][part].items()
+        if is_there(mark)
+    )
     return next((str(kind).format(**FORMATS["advice"]) for _, kind in kinds), "")
 
 
@@ -163,7 +199,9 @@ RESOURCE_NAME = re.compile(r"(?:accounts/[^/]+/)?locations/([^/]+)/reviews/([^/]
 LOCATION_FOLDER = re.compile(r"(?:.*[/:])?location-([^/]+)/[^/]*", re.DOTALL)
 GOOGLE_KEYS = {"createTime", "starRating"}  # of a review
 PAGE_KEYS = {"reviews", "averageRating", "totalReviewCount", "nextPageToken"}
-WANTED = re.compile(r"(?:.*/)?(?:reviews[^/]*|data)\.json", re.IGNORECASE | re.DOTALL)  # files to read
+WANTED = re.compile(
+    r"(?:.*/)?(?:reviews[^/]*|data)\.json", re.IGNORECASE | re.DOTALL
+)  # files to read
 FIRST_PAGE = "reviews.json"  # of a location; the names of the other pages have a token
 STAMP = re.compile(r"takeout-([0-9]{8}T[0-9]{6}Z)")
 
@@ -176,10 +214,15 @@ def stamp_of(path: Path) -> str:
     return ""
 
 
-def read_google(members: Iterable[Member], path: Path, options: Options, contract: Contract) -> Export:
+def read_google(
+    members: Iterable[Member], path: Path, options: Options, contract: Contract
+) -> Export:
     """The reviews in the JSON files of a folder, an archive or a single file. Raises BadData."""
-    export, names, skipped = Export(str(path), options, contract), list[str](), list[Fault]()
-    is_export, covered = False, set[str]()
+    export = Export(str(path), options, contract)
+    names = list[str]()
+    skipped = list[Fault]()
+    is_export = False
+    covered = set[str]()
     for member in members:
         names.append(str(member.path))
         if member.data is None:
@@ -187,32 +230,49 @@ def read_google(members: Iterable[Member], path: Path, options: Options, contrac
         try:
             document = decode(member.data, lone_surrogates=True)
         except NotJson as error:
-            raise BadData([Fault(member.file, path, reason) for path, reason in error.faults]) from None
-        name, match = member.path.name.lower(), LOCATION_FOLDER.fullmatch(member.file)
+            raise BadData(
+                [Fault(member.file, path, reason) for path, reason in error.faults]
+            ) from None
+        name = member.path.name.lower()
+        match = LOCATION_FOLDER.fullmatch(member.file)
         locations = {match[1]} if match else set[str]()
         if (items := _items(document)) is not None:
-            is_export, records = True, [_record_of(item, n, member) for n, item in enumerate(items)]
+            is_export = True
+            records = [_record_of(item, n, member) for n, item in enumerate(items)]
             for record, item in zip(records, items, strict=True):
                 export.add(record, partial(_read_review, record, item, options))
-            locations = {record.location for record in records if record.location} or locations
+            locations = {
+                record.location for record in records if record.location
+            } or locations
             if isinstance(total := document.get("totalReviewCount"), int):
                 export.totals |= dict.fromkeys(locations, total)
             covered |= locations if name == FIRST_PAGE else set()
         elif name == "data.json" and isinstance(document, dict):
-            export.titles |= dict.fromkeys(locations, one_line(str(document.get("title") or "")))
+            export.titles |= dict.fromkeys(
+                locations, one_line(str(document.get("title") or ""))
+            )
         else:  # such as the reviews that the owner wrote, in the same archive
             text = member.data.decode(errors="replace")
-            skipped.append(Fault(member.file, (), kind_of("json_keys", text.__contains__)))
+            skipped.append(
+                Fault(member.file, (), kind_of("json_keys", text.__contains__))
+            )
     export.notes += [f"skipped: {fault}" for fault in skipped]
     if not is_export:
         names = names or [""]
-        kind = kind_of("members", lambda pattern: any(re.fullmatch(pattern, name) for name in names))
+        kind = kind_of(
+            "members",
+            lambda pattern: any(re.fullmatch(pattern, name) for name in names),
+        )
         if kind:
             raise BadData(skipped or [Fault(str(path), (), kind)])
-        export.notes.append(f"{path}: a part of a Takeout without reviews; other parts may have some")
+        export.notes.append(
+            f"{path}: a part of a Takeout without reviews; other parts may have some"
+        )
     takeout = [record for record in export.records if record.format == "takeout"]
     stamp = stamp_of(path)
-    time = stamp or max((max(record.updated, record.replied) for record in takeout), default="")
+    time = stamp or max(
+        (max(record.updated, record.replied) for record in takeout), default=""
+    )
     for record in takeout:
         record.time = time
     if stamp or options.complete:
@@ -223,7 +283,9 @@ def read_google(members: Iterable[Member], path: Path, options: Options, contrac
 def _items(document: Json) -> list[Json] | None:
     """The reviews in a file of Google's, [] for a page without any; None for another document."""
     match document:
-        case {"reviews": [*items]} if any(GOOGLE_KEYS & {*item} for item in items if isinstance(item, dict)):
+        case {"reviews": [*items]} if any(
+            GOOGLE_KEYS & {*item} for item in items if isinstance(item, dict)
+        ):
             return items
         case {**members} if members.keys() <= PAGE_KEYS and not members.get("reviews"):
             return []
@@ -233,8 +295,12 @@ def _items(document: Json) -> list[Json] | None:
 def _record_of(item: Json, index: int, member: Member) -> Record:
     """A record of Takeout or of the API without content; only reviews of the API have a `reviewId`."""
     time = utc_text(datetime.fromtimestamp(member.changed, UTC))
-    record = Record(Fault(member.file, ("reviews", index), ""), time, "takeout", "google")
-    if isinstance(item, dict) and (name := RESOURCE_NAME.fullmatch(str(item.get("name")))):
+    record = Record(
+        Fault(member.file, ("reviews", index), ""), time, "takeout", "google"
+    )
+    if isinstance(item, dict) and (
+        name := RESOURCE_NAME.fullmatch(str(item.get("name")))
+    ):
         record.location, record.native_id = name.groups()
         record.format = "api" if item.get("reviewId") else "takeout"
     return record
@@ -246,15 +312,28 @@ def _read_review(record: Record, item: Json, options: Options) -> str:
         raise BadRecord(f"it is {quoted(item)} and not an object")
     if not record.native_id:
         raise BadRecord("it has no name of the form accounts/…/locations/…/reviews/…")
-    reply, dates = _member(item, "reviewReply", dict), DateFormat(options.latest, is_utc=True)
+    reply = _member(item, "reviewReply", dict)
+    dates = DateFormat(options.latest, is_utc=True)
     record.created = cells.read_date(_text(item, "createTime"), dates)
     if ":" not in record.created:
-        raise BadRecord(f"createTime is {quoted(item.get('createTime'))} and not a moment")
-    record.updated = max(record.created, cells.read_date(_text(item, "updateTime"), dates))
-    text, reply_text = (cells.original(_text(holder, "comment")) for holder in (item, reply))
-    record.replied = cells.read_date(_text(reply, "updateTime"), dates) if reply_text else ""
+        raise BadRecord(
+            f"createTime is {quoted(item.get('createTime'))} and not a moment"
+        )
+    record.updated = max(
+        record.created, cells.read_date(_text(item, "updateTime"), dates)
+    )
+    text, reply_text = (
+        cells.original(_text(holder, "comment")) for holder in (item, reply)
+    )
+    record.replied = (
+        cells.read_date(_text(reply, "updateTime"), dates) if reply_text else ""
+    )
     reviewer = _member(item, "reviewer", dict)
-    name = "" if reviewer.get("isAnonymous") is True else one_line(_text(reviewer, "displayName"))
+    name = (
+        ""
+        if reviewer.get("isAnonymous") is True
+        else one_line(_text(reviewer, "displayName"))
+    )
     if rating := FORMATS["stars"].get(_text(item, "starRating").lower()):
         record.review = {
             "author": name or ANONYMOUS,
@@ -263,7 +342,9 @@ def _read_review(record: Record, item: Json, options: Options) -> str:
             "owner_reply": {"text": reply_text} if reply_text else None,
         }
         if options.avatars:
-            record.review["author_avatar_url"] = _text(reviewer, "profilePhotoUrl") or None
+            record.review["author_avatar_url"] = (
+                _text(reviewer, "profilePhotoUrl") or None
+            )
     return name or ANONYMOUS
 
 
@@ -275,14 +356,21 @@ def _text(holder: Object, key: str) -> str:
 def _member(holder: Object, key: str, kind: type) -> Any:
     value = holder.get(key)
     if not isinstance(value, (kind, type(None))):
-        raise BadRecord(f"{key} is {quoted(value)} and not {'text' if kind is str else 'an object'}")
+        raise BadRecord(
+            f"{key} is {quoted(value)} and not {'text' if kind is str else 'an object'}"
+        )
     return value or kind()
 
 
 def complete_pages(exports: Sequence[Export]) -> None:
     """Let all API pages of a command cover their locations, unless they lack reviews of the stated total."""
     pages = defaultdict[str, list[Record]](list)  # by location
-    for record in (record for export in exports for record in export.records if record.format == "api"):
+    for record in (
+        record
+        for export in exports
+        for record in export.records
+        if record.format == "api"
+    ):
         pages[record.location].append(record)
     for location, records in pages.items():
         number = len({record.native_id for record in records})
@@ -291,7 +379,9 @@ def complete_pages(exports: Sequence[Export]) -> None:
         if any(export.has_unknown for export in exports):
             reason = "a faulty record may belong to any review"
         if reason:
-            exports[0].notes.append(f"the pages of location {location} remove nothing: {reason}")
+            exports[0].notes.append(
+                f"the pages of location {location} remove nothing: {reason}"
+            )
         else:
             time = min(record.time for record in records)
             exports[0].covers[location] = max(time, exports[0].covers.get(location, ""))

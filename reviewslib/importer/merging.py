@@ -22,7 +22,13 @@ from reviewslib.dataset.strict_json import Json
 from reviewslib.importer import recognition
 from reviewslib.importer.cells import in_zone
 from reviewslib.importer.erasure import redacted, suppressed_ids
-from reviewslib.importer.exports import Export, NeedsDecision, Record, ReviewInFile, listed
+from reviewslib.importer.exports import (
+    Export,
+    NeedsDecision,
+    Record,
+    ReviewInFile,
+    listed,
+)
 from reviewslib.importer.options import Options, remembered
 from reviewslib.importer.state import Entry, State
 
@@ -51,7 +57,11 @@ class Stored(NamedTuple):
     def entries(self) -> dict[str, Entry]:
         """The entries of the state by id; if the state is lost, new ones made from reviews.json."""
         reviews = () if self.state.reviews_digest else self.reviews.items()
-        made = {id: recognition.entry_of(review) for id, review in reviews if not recognition.is_own(review)}
+        made = {
+            id: recognition.entry_of(review)
+            for id, review in reviews
+            if not recognition.is_own(review)
+        }
         return made or self.state.reviews
 
 
@@ -65,7 +75,9 @@ class Merged(NamedTuple):
     report: list[str]
 
 
-def merge(stored: Stored, exports: Sequence[Export], options: Options, contract: Contract) -> Merged:
+def merge(
+    stored: Stored, exports: Sequence[Export], options: Options, contract: Contract
+) -> Merged:
     """The stored reviews, perhaps none, with the exports merged into them. Raises NeedsDecision."""
     locations = choose_locations(stored, exports, options)
     name = _name_of_business(stored, locations, options)
@@ -76,12 +88,17 @@ def merge(stored: Stored, exports: Sequence[Export], options: Options, contract:
     ledger.remove()
     business = contract.reviews_file.blank("business") | {"name": name}
     reviews = sorted(ledger.reviews.values(), key=serving_order, reverse=True)
-    changed = [id for id, review in ledger.before.items() if review != ledger.reviews.get(id)]
+    changed = [
+        id for id, review in ledger.before.items() if review != ledger.reviews.get(id)
+    ]
     state = replace(
         stored.state,
         settings=remembered(options),
         chosen=sorted(locations.chosen),
-        locations={location: locations.titles[location] for location in sorted(locations.decided)},
+        locations={
+            location: locations.titles[location]
+            for location in sorted(locations.decided)
+        },
         headers=stored.state.headers
         | {export.header: export.settings for export in exports if export.header},
         covered=ledger.covered,
@@ -90,7 +107,9 @@ def merge(stored: Stored, exports: Sequence[Export], options: Options, contract:
     )
     document = {"business": business} | stored.document | {"reviews": reviews}
     report = [*_report(ledger, exports, changed)]
-    return Merged(document, state, suppressed, bool(stored.edited_copy and changed), report)
+    return Merged(
+        document, state, suppressed, bool(stored.edited_copy and changed), report
+    )
 
 
 def _name_of_business(stored: Stored, locations: Locations, options: Options) -> str:
@@ -100,7 +119,11 @@ def _name_of_business(stored: Stored, locations: Locations, options: Options) ->
     titles = {locations.titles[location] for location in locations.chosen} - {""}
     if options.name or len(titles) == 1:
         return options.name or min(titles)
-    lines = ["The files do not name the business:", *listed(sorted(titles)), "Give its name once."]
+    lines = [
+        "The files do not name the business:",
+        *listed(sorted(titles)),
+        "Give its name once.",
+    ]
     raise NeedsDecision(lines, "--name 'YOUR BUSINESS'")
 
 
@@ -115,16 +138,31 @@ class Locations(NamedTuple):
     titles: Mapping[str, str]  # by location
 
 
-def choose_locations(stored: Stored, exports: Sequence[Export], options: Options) -> Locations:
+def choose_locations(
+    stored: Stored, exports: Sequence[Export], options: Options
+) -> Locations:
     """The locations to import. Raises NeedsDecision if only the owner can tell."""
-    state, records = stored.state, [record for export in exports for record in export.records]
+    state = stored.state
+    records = [record for export in exports for record in export.records]
     exported = Counter(record.location for record in records if record.location)
     titles = defaultdict(str, state.locations)
-    titles |= {location: title for export in exports for location, title in export.titles.items() if title}
-    current, entries = {*state.chosen}, {} if state.chosen or not exported else deepcopy(stored.entries())
+    titles |= {
+        location: title
+        for export in exports
+        for location, title in export.titles.items()
+        if title
+    }
+    current = {*state.chosen}
+    entries = {} if state.chosen or not exported else deepcopy(stored.entries())
     if any(entry.source == "google" and not entry.row for entry in entries.values()):
-        ids, register = {*entries}, recognition.Register(entries)
-        found = (pair for record in records if record.location for pair in register.identify([record]))
+        ids = {*entries}
+        register = recognition.Register(entries)
+        found = (
+            pair
+            for record in records
+            if record.location
+            for pair in register.identify([record])
+        )
         current = {record.location for record, id in found if id in ids}
     elif not current and len(exported) == 1:
         current = {*exported}
@@ -132,16 +170,25 @@ def choose_locations(stored: Stored, exports: Sequence[Export], options: Options
     decided = {*state.locations, *chosen, *(exported if options.location else ())}
     if exported.keys() - decided and not options.drop:
         known = sorted(exported.keys() | decided)
-        counts = (f"{place} {titles[place]!r}: {exported[place]} reviews here" for place in known)
-        question = "Which locations are to be imported? Each may be a business of its own:"
-        advice = "Give the numbers of those to publish with --location. The choice is kept."
+        counts = (
+            f"{place} {titles[place]!r}: {exported[place]} reviews here"
+            for place in known
+        )
+        question = (
+            "Which locations are to be imported? Each may be a business of its own:"
+        )
+        advice = (
+            "Give the numbers of those to publish with --location. The choice is kept."
+        )
         raise NeedsDecision([question, *listed(counts), advice], "--location YOUR")
     return Locations(chosen, decided, titles)
 
 
 # ---- Ledger: the stored reviews and their entries, while records are merged into them ----
 
-FEW_REMOVED, MAX_REMOVED_SHARE = 3, 0.1  # of the reviews of a scope
+# of the reviews of a scope
+FEW_REMOVED = 3
+MAX_REMOVED_SHARE = 0.1
 
 
 def scope_of(review: Record | Entry) -> str:
@@ -153,12 +200,16 @@ class Ledger:
     """Takes fields from records, keeps erased reviews away, and removes what complete exports lack."""
 
     def __init__(self, stored: Stored, locations: Locations, options: Options):
-        self.stored, self.locations, self.options = stored, locations, options
-        self.before, self.entries = stored.reviews, stored.entries()
+        self.stored = stored
+        self.locations = locations
+        self.options = options
+        self.before = stored.reviews
+        self.entries = stored.entries()
         self.reviews = {id: dict(review) for id, review in self.before.items()}
         self.covered = dict(stored.state.covered)
         self.left_out = Counter[str]()  # records, by reason
-        self.removed, self.erased = list[str](), list[str]()
+        self.removed = list[str]()
+        self.erased = list[str]()
         self.notes = list[str]()
         for entry in self.entries.values() if len(locations.chosen) == 1 else ():
             if entry.source == "google":
@@ -169,42 +220,72 @@ class Ledger:
 
         Other locations are left out, and rows with reviews on Google once there are exports by Google.
         """
-        chosen, titles = self.locations.chosen, self.locations.titles
-        google = [record for export in exports if not export.header for record in export.records]
+        chosen = self.locations.chosen
+        titles = self.locations.titles
+        google = [
+            record
+            for export in exports
+            if not export.header
+            for record in export.records
+        ]
         others = sorted({record.location for record in google} - chosen)
-        left_out = {place: f"left out, of location {place} {titles[place]!r}, not chosen" for place in others}
-        if chosen or any(entry.source == "google" and not entry.row for entry in self.entries.values()):
+        left_out = {
+            place: f"left out, of location {place} {titles[place]!r}, not chosen"
+            for place in others
+        }
+        if chosen or any(
+            entry.source == "google" and not entry.row
+            for entry in self.entries.values()
+        ):
             left_out["google"] = "rows of google in tables, left out"
         # A native id tells equals apart, so that the order of files does not matter.
         google.sort(key=lambda record: (record.time, record.updated, record.native_id))
-        tables = [export.records for export in exports if export.header and export.records]
+        tables = [
+            export.records for export in exports if export.header and export.records
+        ]
         tables.sort(key=lambda records: records[0].time)
         register = recognition.Register(self.entries)
         for records in (*([record] for record in google), *tables):
             scopes = map(scope_of, records)
-            self.left_out.update(left_out[scope] for scope in scopes if scope in left_out)
-            for record, id in register.identify(r for r in records if scope_of(r) not in left_out):
+            self.left_out.update(
+                left_out[scope] for scope in scopes if scope in left_out
+            )
+            for record, id in register.identify(
+                r for r in records if scope_of(r) not in left_out
+            ):
                 self._update(id, record)
-        for scope, time in (claim for export in exports for claim in export.covers.items()):
+        for scope, time in (
+            claim for export in exports for claim in export.covers.items()
+        ):
             if scope not in left_out:
                 self.covered[scope] = max(time, self.covered.get(scope, ""))
 
     def _update(self, id: str, record: Record) -> None:
         """Take those fields of a record that are no older than the stored ones."""
-        entry, seen, fields = self.entries[id], self.entries[id].seen, record.review
+        entry = self.entries[id]
+        seen = self.entries[id].seen
+        fields = record.review
         entry.seen = max(seen, record.time)
         if not fields:
             return
         is_new = id not in self.reviews
         if is_new:
-            self.reviews[id] = dict.fromkeys(("id", "author", "rating", "date", "text", "source"))
+            self.reviews[id] = dict.fromkeys(
+                ("id", "author", "rating", "date", "text", "source")
+            )
             self.reviews[id] |= {"id": id, "source": entry.source}
-        elif entry.row and record.format != "table":  # Google's own export replaces the row of a table
-            is_new, entry.row, entry.text = True, "", ""
-        review, of_text = self.reviews[id], {"rating", "text", "source_url", "verified"}
+        elif (
+            entry.row and record.format != "table"
+        ):  # Google's own export replaces the row of a table
+            is_new = True
+            entry.row = ""
+            entry.text = ""
+        review = self.reviews[id]
+        of_text = {"rating", "text", "source_url", "verified"}
         if is_new or record.time >= seen:
             entry.location = record.location or entry.location
-            entry.created, entry.author = record.created, recognition.author_digest(fields["author"])
+            entry.created = record.created
+            entry.author = recognition.author_digest(fields["author"])
             if "owner_reply" in fields:
                 entry.replied = record.replied
             review |= {key: fields[key] for key in fields if key not in of_text}
@@ -215,12 +296,18 @@ class Ledger:
 
     def publish(self) -> None:
         """Write dates in the zone of the business, and names and pictures as the owner wants them."""
-        zone = ZoneInfo(self.options.zone) if self.options.zone else UTC  # needs no file of time zones
+        zone = (
+            ZoneInfo(self.options.zone) if self.options.zone else UTC
+        )  # needs no file of time zones
         for id in self.reviews.keys() & self.entries.keys():
-            entry, review = self.entries[id], self.reviews[id]
+            entry = self.entries[id]
+            review = self.reviews[id]
             review["date"] = in_zone(entry.created, zone)
             if reply := review.get("owner_reply"):
-                review["owner_reply"] = {"text": reply["text"], "date": in_zone(entry.replied, zone) or None}
+                review["owner_reply"] = {
+                    "text": reply["text"],
+                    "date": in_zone(entry.replied, zone) or None,
+                }
             if self.options.short_names:
                 review["author"] = recognition.short_name(review["author"])
             if not self.options.avatars:
@@ -232,7 +319,8 @@ class Ledger:
         self.reviews |= redacted(self.reviews, entries, self.stored.redactions)
         ids, lines = suppressed_ids(self.reviews, entries, self.stored.suppressed)
         for id in sorted(ids):
-            review, _ = self.reviews.pop(id, {}), self.entries.pop(id, None)
+            review = self.reviews.pop(id, {})
+            _ = self.entries.pop(id, None)
             self.erased += [described(review)] if id in self.before else []
         return lines
 
@@ -247,9 +335,12 @@ class Ledger:
             covered = min(self.covered.get(place, "") for place in places or {scope})
             title = self.locations.titles[scope]
             gone = [id for id in ids if self.entries[id].seen < covered]
-            reason = f"the export of {covered[:10]} does not have them ({title or scope})"
+            reason = (
+                f"the export of {covered[:10]} does not have them ({title or scope})"
+            )
             if self.entries[ids[0]].location not in {"", *self.locations.chosen}:
-                gone, reason = ids, f"location {scope} {title!r} is not chosen"
+                gone = ids
+                reason = f"location {scope} {title!r} is not chosen"
             self._remove(gone, len(ids), reason)
 
     def _remove(self, ids: Sequence[str], number: int, reason: str) -> None:
@@ -257,20 +348,28 @@ class Ledger:
         stored = [id for id in ids if id in self.before]
         for id in {*ids}.difference(stored):
             del self.reviews[id]
-            self.left_out["not in a newer complete export, so not taken from an older one"] += 1
+            self.left_out[
+                "not in a newer complete export, so not taken from an older one"
+            ] += 1
             number -= 1
         is_many = len(stored) > FEW_REMOVED and len(stored) > MAX_REMOVED_SHARE * number
         if (is_many or 0 < len(stored) == number) and not self.options.allow_removals:
             names = self.named([described(self.reviews[id]) for id in stored])
-            self.notes.append(f"{len(stored)} of {number} reviews stay, although {reason}: {names}")
-            self.notes.append("  To remove them, run the import again with --allow-removals.")
+            self.notes.append(
+                f"{len(stored)} of {number} reviews stay, although {reason}: {names}"
+            )
+            self.notes.append(
+                "  To remove them, run the import again with --allow-removals."
+            )
         else:
             self.removed += [described(self.reviews.pop(id)) for id in stored]
 
     def named(self, names: Sequence[str]) -> str:
         """The first few names in one line, or all of them with --verbose."""
         rest = 0 if self.options.verbose else len(names) - FEW_NAMED
-        return "; ".join([*names[:FEW_NAMED], f"and {rest} more"] if rest > 0 else names)
+        return "; ".join(
+            [*names[:FEW_NAMED], f"and {rest} more"] if rest > 0 else names
+        )
 
 
 # ---- Report: counts, then remarks that the owner may want to check ----
@@ -283,9 +382,14 @@ def described(review: ReviewInFile) -> str:
     return f"{review['author']}, {calendar_day(review)} ({review['id']})"
 
 
-def _report(ledger: Ledger, exports: Sequence[Export], changed: Sequence[str]) -> Iterator[str]:
+def _report(
+    ledger: Ledger, exports: Sequence[Export], changed: Sequence[str]
+) -> Iterator[str]:
     """The numbers of reviews, then remarks; `changed` are the stored reviews that are not as before."""
-    stored, options, reviews, before = ledger.stored, ledger.options, ledger.reviews, ledger.before.keys()
+    stored = ledger.stored
+    options = ledger.options
+    reviews = ledger.reviews
+    before = ledger.before.keys()
     hidden = [review for review in reviews.values() if review.get("verified") is False]
     counts = {
         "new": len(reviews.keys() - before),
@@ -298,8 +402,12 @@ def _report(ledger: Ledger, exports: Sequence[Export], changed: Sequence[str]) -
     subjects = {
         "removed, since newer complete exports lack them or their location is not chosen": ledger.removed,
         "kept away by suppressed.txt": ledger.erased,
-        "without stars, not imported": [name for export in exports for name in export.without_stars],
-        "faulty, not imported": [str(fault) for export in exports for fault in export.failed],
+        "without stars, not imported": [
+            name for export in exports for name in export.without_stars
+        ],
+        "faulty, not imported": [
+            str(fault) for export in exports for fault in export.failed
+        ],
     }
     for subject, names in subjects.items():
         if names:

@@ -13,7 +13,9 @@ from zoneinfo import ZoneInfo
 
 from reviewslib.importer.cells import FORMATS, one_line
 
-TEMPLATE: tuple[str, ...] = tuple(FORMATS["template"])  # the header of a table that needs no --map
+TEMPLATE: tuple[str, ...] = tuple(
+    FORMATS["template"]
+)  # the header of a table that needs no --map
 FIELDS = (*TEMPLATE, "status", "title", "reply_status")  # of a table
 
 
@@ -31,7 +33,11 @@ class TableSettings:
 
 def nonempty(value: Any) -> dict[str, Any]:
     """The members of a dataclass that are not empty, by name."""
-    return {key.name: member for key in fields(value) if (member := getattr(value, key.name))}
+    return {
+        key.name: member
+        for key in fields(value)
+        if (member := getattr(value, key.name))
+    }
 
 
 @dataclass(frozen=True)
@@ -56,12 +62,16 @@ class Options:
     verbose: bool = False
     dry_run: bool = False
     latest: str = "9999-12-31T00:00:00Z"  # the latest possible time of an export and of a date, in UTC
-    headers: Mapping[str, TableSettings] = field(default_factory=dict)  # of earlier tables
+    headers: Mapping[str, TableSettings] = field(
+        default_factory=dict
+    )  # of earlier tables
 
 
 def remembered(options: Options) -> dict[str, Any]:
     """The flags that later commands remember, without absent ones."""
-    values = {name: getattr(options, name) for name in ("zone", "short_names", "avatars")}
+    values = {
+        name: getattr(options, name) for name in ("zone", "short_names", "avatars")
+    }
     return {name: value for name, value in values.items() if value not in ("", None)}
 
 
@@ -74,29 +84,111 @@ def command_line() -> argparse.ArgumentParser:
         argument_default=argparse.SUPPRESS,
         formatter_class=argparse.RawDescriptionHelpFormatter,  # prints the template in one line
     )
-    add, yes_or_no = parser.add_argument, argparse.BooleanOptionalAction
-    add("files", nargs="*", type=Path, metavar="FILE", help="Takeout (ZIP, folder, file), API pages, or CSV")
-    add("--data", type=Path, required=True, metavar="DIR", help="directory of reviews.json; may be absent")
-    add("--drop", type=Path, metavar="DIR", help="import all exports of a folder; report and skip the rest")
-    add("--zone", type=_zone, help="time zone of the business, such as Europe/Berlin; remembered")
+    add = parser.add_argument
+    yes_or_no = argparse.BooleanOptionalAction
+    add(
+        "files",
+        nargs="*",
+        type=Path,
+        metavar="FILE",
+        help="Takeout (ZIP, folder, file), API pages, or CSV",
+    )
+    add(
+        "--data",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="directory of reviews.json; may be absent",
+    )
+    add(
+        "--drop",
+        type=Path,
+        metavar="DIR",
+        help="import all exports of a folder; report and skip the rest",
+    )
+    add(
+        "--zone",
+        type=_zone,
+        help="time zone of the business, such as Europe/Berlin; remembered",
+    )
     add("--name", type=_answer, help="the name of the business, if no export has it")
-    add("--location", action="append", type=_answer, help="number of a location; repeatable; remembered")
-    add("--complete", action="store_true", help="these tables or pages have every review; tables: remembered")
-    add("--allow-removals", action="store_true", help="remove reviews that were held back, however many")
-    add("--forget", metavar="ID", help="remove a review for good, by its id or the address of its page")
-    add("--forget-author", type=one_line, metavar="NAME", help="remove all reviews of an author for good")
-    add("--redact", nargs=2, metavar=("ID", "WORDS"), help="replace words with […] in a review for good")
-    add("--short-names", action=yes_or_no, help="“Camille R.” instead of “Camille Roux”; remembered")
-    add("--avatars", action=yes_or_no, help="import the addresses of customers' pictures; remembered")
-    add("--source", type=_answer, help="where the reviews of a table were published; remembered")
+    add(
+        "--location",
+        action="append",
+        type=_answer,
+        help="number of a location; repeatable; remembered",
+    )
+    add(
+        "--complete",
+        action="store_true",
+        help="these tables or pages have every review; tables: remembered",
+    )
+    add(
+        "--allow-removals",
+        action="store_true",
+        help="remove reviews that were held back, however many",
+    )
+    add(
+        "--forget",
+        metavar="ID",
+        help="remove a review for good, by its id or the address of its page",
+    )
+    add(
+        "--forget-author",
+        type=one_line,
+        metavar="NAME",
+        help="remove all reviews of an author for good",
+    )
+    add(
+        "--redact",
+        nargs=2,
+        metavar=("ID", "WORDS"),
+        help="replace words with […] in a review for good",
+    )
+    add(
+        "--short-names",
+        action=yes_or_no,
+        help="“Camille R.” instead of “Camille Roux”; remembered",
+    )
+    add(
+        "--avatars",
+        action=yes_or_no,
+        help="import the addresses of customers' pictures; remembered",
+    )
+    add(
+        "--source",
+        type=_answer,
+        help="where the reviews of a table were published; remembered",
+    )
     columns = "columns of a table by field, - for none; repeatable; remembered"
     add("--map", action="append", type=_columns, metavar="FIELD=COLUMN,…", help=columns)
-    add("--date-order", choices=["dmy", "mdy"], help="the order of 05/03/2024 in a table; remembered")
-    add("--scale", choices=["5", "10", "100"], help="the best rating in a table; default 5; remembered")
-    add("--template", action="version", version=",".join(TEMPLATE), help="print a header for tables")
-    add("--count", action="store_true", help="make insights.json from reviews.json and editorial.json")
+    add(
+        "--date-order",
+        choices=["dmy", "mdy"],
+        help="the order of 05/03/2024 in a table; remembered",
+    )
+    add(
+        "--scale",
+        choices=["5", "10", "100"],
+        help="the best rating in a table; default 5; remembered",
+    )
+    add(
+        "--template",
+        action="version",
+        version=",".join(TEMPLATE),
+        help="print a header for tables",
+    )
+    add(
+        "--count",
+        action="store_true",
+        help="make insights.json from reviews.json and editorial.json",
+    )
     add("--verbose", action="store_true", help="list all that the report counts")
-    add("--dry-run", action="store_true", help="report what would change, and write nothing")
+    add(
+        "--dry-run",
+        action="store_true",
+        help="report what would change, and write nothing",
+    )
     return parser
 
 
@@ -110,10 +202,18 @@ def parse(arguments: Sequence[str] | None) -> Options:
     flags = vars(parser.parse_intermixed_args(arguments))
     tasks = [name for name in TASKS if flags.get(name)]
     if len(tasks) > 1 or not (tasks or flags.keys() & SETTINGS):
-        parser.error("give one of FILE, --drop, --count, --forget, --forget-author and --redact")
-    flags["map"] = {name: column for columns in flags.get("map", ()) for name, column in columns.items()}
+        parser.error(
+            "give one of FILE, --drop, --count, --forget, --forget-author and --redact"
+        )
+    flags["map"] = {
+        name: column
+        for columns in flags.get("map", ())
+        for name, column in columns.items()
+    }
     of_tables = flags.keys() & {"source", "map", "scale", "date_order"}
-    return Options(table=TableSettings(**{name: flags.pop(name) for name in of_tables}), **flags)
+    return Options(
+        table=TableSettings(**{name: flags.pop(name) for name in of_tables}), **flags
+    )
 
 
 # ---- Values of flags: each function raises ArgumentTypeError for a wrong one ----
@@ -143,6 +243,8 @@ def _columns(text: str) -> dict[str, str]:
     for pair in BETWEEN_PAIRS.split(_answer(text)):
         name, column = map(str.strip, pair.partition("=")[::2])
         if name not in FIELDS or not column:
-            raise argparse.ArgumentTypeError(f"{pair}: expected FIELD=COLUMN, of {', '.join(FIELDS)}")
+            raise argparse.ArgumentTypeError(
+                f"{pair}: expected FIELD=COLUMN, of {', '.join(FIELDS)}"
+            )
         columns[name] = column
     return columns

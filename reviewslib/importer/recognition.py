@@ -83,9 +83,12 @@ def entry_of(review: Object) -> Entry:
     source = _source_of(review)
     native_id = review["id"].removeprefix(f"{source}-")
     entry = Entry(source, author=author_digest(review["author"]))
-    entry.created, entry.replied = map(_read, (review["date"], (review.get("owner_reply") or {}).get("date")))
+    entry.created, entry.replied = map(
+        _read, (review["date"], (review.get("owner_reply") or {}).get("date"))
+    )
     if derived := DERIVED_ID.fullmatch(native_id):
-        entry.row, entry.text = derived[1], text_digest(review)
+        entry.row = derived[1]
+        entry.text = text_digest(review)
     else:
         entry.native = {"": native_id}
     dates = filter(None, (entry.created, entry.replied))
@@ -93,9 +96,14 @@ def entry_of(review: Object) -> Entry:
     return entry
 
 
-def entries_of(reviews: Mapping[str, Object], entries: Mapping[str, Entry]) -> dict[str, Entry]:
+def entries_of(
+    reviews: Mapping[str, Object], entries: Mapping[str, Entry]
+) -> dict[str, Entry]:
     """The entries, completed by those of stored reviews that have none: reviews of the owner's own."""
-    return {**entries, **{id: entry_of(reviews[id]) for id in reviews.keys() - entries.keys()}}
+    return {
+        **entries,
+        **{id: entry_of(reviews[id]) for id in reviews.keys() - entries.keys()},
+    }
 
 
 def _read(text: str | None) -> str:
@@ -112,7 +120,9 @@ Key = tuple[str, ...]  # a kind of key, and what identifies the review
 
 def exact_keys(entry: Entry) -> list[Key]:
     """The keys that no other review has: its ids and its moment, or its row and text if it has no id."""
-    keys: list[Key] = [("id", entry.source, native_id) for native_id in entry.native.values()]
+    keys: list[Key] = [
+        ("id", entry.source, native_id) for native_id in entry.native.values()
+    ]
     if entry.source == "google" and entry.created.endswith("Z"):
         keys.append(("moment", entry.location, entry.created))
         keys.append(("moment and author", entry.created, entry.author))
@@ -123,7 +133,9 @@ def exact_keys(entry: Entry) -> list[Key]:
 
 def _keys(entry: Entry) -> list[Key]:
     """All keys by which a record finds an entry."""
-    keys: list[Key] = [("row", entry.row), ("row", entry.row, entry.text)] if entry.row else []
+    keys: list[Key] = (
+        [("row", entry.row), ("row", entry.row, entry.text)] if entry.row else []
+    )
     return [*exact_keys(entry), *keys]
 
 
@@ -137,8 +149,11 @@ def _moment_keys(record: Record) -> list[Key]:
     """The same author anywhere, then the same location, at the moment of a record of Google's own exports."""
     if record.format == "table":
         return []
-    author, created = author_digest((record.review or {})["author"]), record.created
-    of_location: list[Key] = [("moment", location, created) for location in (record.location, "")]
+    author = author_digest((record.review or {})["author"])
+    created = record.created
+    of_location: list[Key] = [
+        ("moment", location, created) for location in (record.location, "")
+    ]
     return [("moment and author", created, author), *of_location]
 
 
@@ -147,7 +162,9 @@ MATCHING_STEPS: Sequence[Callable[[Record], list[Key]]] = (
     _moment_keys,
     lambda record: [("row", _row_key(record), text_digest(record.review))],
     lambda record: [("row", _row_key(record))],
-    lambda record: [("row", _row_key(record, days), text_digest(record.review)) for days in NEAR],
+    lambda record: [
+        ("row", _row_key(record, days), text_digest(record.review)) for days in NEAR
+    ],
 )
 
 
@@ -156,7 +173,9 @@ class Register:
 
     def __init__(self, entries: dict[str, Entry]):
         self.entries = entries
-        self._ids = defaultdict[Key, dict[str, None]](dict)  # of the entries that have or had a key, in order
+        self._ids = defaultdict[Key, dict[str, None]](
+            dict
+        )  # of the entries that have or had a key, in order
         for id in sorted(entries):
             self._index(id)
 
@@ -166,7 +185,8 @@ class Register:
 
     def identify(self, records: Iterable[Record]) -> Iterator[tuple[Record, str]]:
         """One record of Google's, or those of a table, with ids; new ones without content are left out."""
-        waiting, taken = list[Record](), set[str]()
+        waiting = list[Record]()
+        taken = set[str]()
         queue = cache(lambda key: iter([*self._ids.get(key, ())]))
         for record in records:
             if id := self._known_id(record):
@@ -174,12 +194,21 @@ class Register:
                 yield self._assign(id, record)
             elif record.review:
                 waiting.append(record)
-        waiting.sort(key=lambda record: bool(record.native_id))  # a row without an id can take any review
+        waiting.sort(
+            key=lambda record: bool(record.native_id)
+        )  # a row without an id can take any review
         for keys_of in MATCHING_STEPS:
             unmatched = list[Record]()
             for record in waiting:
-                ids = ((key, id) for key in keys_of(record) for id in queue(key) if id not in taken)
-                if id := next((id for key, id in ids if self._is_free(id, key, record)), ""):
+                ids = (
+                    (key, id)
+                    for key in keys_of(record)
+                    for id in queue(key)
+                    if id not in taken
+                )
+                if id := next(
+                    (id for key, id in ids if self._is_free(id, key, record)), ""
+                ):
                     taken.add(id)
                     yield self._assign(id, record)
                 else:
@@ -190,12 +219,16 @@ class Register:
 
     def _known_id(self, record: Record) -> str:
         """The id of the review with the native id of a record, empty if none is known."""
-        return next(iter(self._ids.get(("id", record.source, record.native_id), ())), "")
+        return next(
+            iter(self._ids.get(("id", record.source, record.native_id), ())), ""
+        )
 
     def _is_free(self, id: str, key: Key, record: Record) -> bool:
         """Whether an entry still has a key, and no id of the kind that the record has."""
         entry = self.entries[id]
-        return key in _keys(entry) and not (record.native_id and _slot(record) in entry.native)
+        return key in _keys(entry) and not (
+            record.native_id and _slot(record) in entry.native
+        )
 
     def _new_id(self, record: Record) -> str:
         """An id for a new review; for a row without a native id, the first id that is free."""
@@ -203,16 +236,22 @@ class Register:
             return f"{record.source}-{record.native_id}"
         row = _row_key(record)
         numbers = count(len(self._ids["row", row]) + 1)
-        ids = (f"{record.source}-{row}" + (f"-{number}" if number > 1 else "") for number in numbers)
+        ids = (
+            f"{record.source}-{row}" + (f"-{number}" if number > 1 else "")
+            for number in numbers
+        )
         return next(id for id in ids if id not in self.entries)
 
     def _assign(self, id: str, record: Record) -> tuple[Record, str]:
-        entry = self.entries.setdefault(id, Entry(record.source, created=record.created))
+        entry = self.entries.setdefault(
+            id, Entry(record.source, created=record.created)
+        )
         entry.location = entry.location or record.location
         if record.native_id:
             entry.native.setdefault(_slot(record), record.native_id)
         if record.format == "table" and record.review:
-            entry.row, entry.text = _row_key(record), text_digest(record.review)
+            entry.row = _row_key(record)
+            entry.text = text_digest(record.review)
         self._index(id)
         return record, id
 

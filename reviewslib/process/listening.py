@@ -31,21 +31,30 @@ class CannotListen(OSError):
 def is_wildcard(host: str) -> bool:
     """Whether `host` means all addresses of the machine: 0.0.0.0, ::, 0 or an empty string."""
     try:
-        addresses = socket.getaddrinfo(host or None, 0, flags=socket.AI_NUMERICHOST | socket.AI_PASSIVE)
+        addresses = socket.getaddrinfo(
+            host or None, 0, flags=socket.AI_NUMERICHOST | socket.AI_PASSIVE
+        )
     except (OSError, UnicodeError):
         return False
-    return ipaddress.ip_address(str(addresses[0][4][0]).removeprefix("::ffff:")).is_unspecified
+    return ipaddress.ip_address(
+        str(addresses[0][4][0]).removeprefix("::ffff:")
+    ).is_unspecified
 
 
 def claim_port(host: str, port: int) -> socket.socket:
     """A bound socket, which reserves the port until `serve` closes it. Raises CannotListen."""
     try:
-        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        addresses = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
         family, kind, protocol, _, address = addresses[0]
         claim = socket.socket(family, kind, protocol)
         claim.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         claim.bind(address)
-    except (OSError, UnicodeError) as error:  # UnicodeError: a label of the name is empty or too long
+    except (
+        OSError,
+        UnicodeError,
+    ) as error:  # UnicodeError: a label of the name is empty or too long
         reason = getattr(error, "strerror", None) or error
         raise CannotListen(f"cannot listen on {host} port {port}: {reason}") from None
     return claim
@@ -62,7 +71,9 @@ def claim_path(path: Path) -> Path:
             claim.bind(str(path))
             path.unlink()
         except OSError as error:
-            raise CannotListen(f"cannot listen on {path}: {error.strerror or error}") from None
+            raise CannotListen(
+                f"cannot listen on {path}: {error.strerror or error}"
+            ) from None
     return path
 
 
@@ -77,8 +88,12 @@ def allow_connections(count: int) -> None:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
         except (OSError, ValueError):
-            reason = f"{count} connections need {needed} open files, and the limit is {hard}"
-            raise CannotListen(f"{reason}; raise it, or lower --max-connections") from None
+            reason = (
+                f"{count} connections need {needed} open files, and the limit is {hard}"
+            )
+            raise CannotListen(
+                f"{reason}; raise it, or lower --max-connections"
+            ) from None
 
 
 def tune_listener(address: Any, silence_seconds: float) -> None:
@@ -89,14 +104,23 @@ def tune_listener(address: Any, silence_seconds: float) -> None:
     """
     for entry in Path("/proc/self/fd").iterdir() if sys.platform == "linux" else ():
         if entry.is_socket():
-            with suppress(OSError), socket.socket(fileno=os.dup(int(entry.name))) as duplicate:
+            with (
+                suppress(OSError),
+                socket.socket(fileno=os.dup(int(entry.name))) as duplicate,
+            ):
                 if duplicate.getsockname() == address:
                     timeout_ms = round(silence_seconds * 1000)
-                    duplicate.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-                    duplicate.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, timeout_ms)
+                    duplicate.setsockopt(
+                        socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES
+                    )
+                    duplicate.setsockopt(
+                        socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, timeout_ms
+                    )
 
 
-async def wait_until_ready(address: Any, running: asyncio.Task[None], seconds: float = START_SECONDS) -> None:
+async def wait_until_ready(
+    address: Any, running: asyncio.Task[None], seconds: float = START_SECONDS
+) -> None:
     """Wait for the first response of the server whose task is `running`. Raises CannotListen without one."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
@@ -105,7 +129,9 @@ async def wait_until_ready(address: Any, running: asyncio.Task[None], seconds: f
                     return await ask(address)
                 await asyncio.sleep(0.01)
     reason = str(running.exception()) if running.done() else "no request is answered"
-    raise CannotListen(f"cannot listen on {address}: {reason.splitlines()[0]}")  # a backtrace may follow
+    raise CannotListen(
+        f"cannot listen on {address}: {reason.splitlines()[0]}"
+    )  # a backtrace may follow
 
 
 async def ask(address: Any) -> None:
@@ -113,7 +139,9 @@ async def ask(address: Any) -> None:
     if isinstance(address, str):
         reader, writer = await asyncio.open_unix_connection(address)
     else:
-        reader, writer = await asyncio.open_connection(*address[:2])  # a wildcard means the loopback address
+        reader, writer = await asyncio.open_connection(
+            *address[:2]
+        )  # a wildcard means the loopback address
     with closing(writer):
         writer.write(b"HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         if not (await reader.readline()).startswith(b"HTTP/1.1 "):

@@ -17,7 +17,9 @@ class ServiceManager:
 
     def __init__(self) -> None:
         address = os.environ.get("NOTIFY_SOCKET", "")
-        self._address = "\0" + address[1:] if address.startswith("@") else address  # abstract (unix(7))
+        self._address = (
+            "\0" + address[1:] if address.startswith("@") else address
+        )  # abstract (unix(7))
         self._lock = threading.Lock()
         self._is_stopping = False
 
@@ -34,7 +36,9 @@ class ServiceManager:
                 log.warning("the service manager cannot be notified: %s", error)
 
     async def feed_watchdog(
-        self, ask: Callable[[], object], sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+        self,
+        ask: Callable[[], object],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         """Notify the watchdog twice in every interval, each time after `ask` has returned.
 

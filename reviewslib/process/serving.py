@@ -26,13 +26,26 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple, NoReturn, Protocol
 from urllib.parse import unquote_to_bytes
 
-from reviewslib.process.listening import CannotListen, Listener, tune_listener, wait_until_ready
+from reviewslib.process.listening import (
+    CannotListen,
+    Listener,
+    tune_listener,
+    wait_until_ready,
+)
 from reviewslib.process.service_manager import ServiceManager
 from reviewslib.web import representations
-from reviewslib.web.representations import LARGEST_BODY_BYTES, Answer, Headers, Request, Response
+from reviewslib.web.representations import (
+    LARGEST_BODY_BYTES,
+    Answer,
+    Headers,
+    Request,
+    Response,
+)
 
 # Granian's allocator reads this when it is loaded; without it, freed memory is not given back (jemalloc(3)).
-os.environ.setdefault("_RJEM_MALLOC_CONF", "background_thread:true,dirty_decay_ms:500,muzzy_decay_ms:0")
+os.environ.setdefault(
+    "_RJEM_MALLOC_CONF", "background_thread:true,dirty_decay_ms:500,muzzy_decay_ms:0"
+)
 
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
@@ -44,9 +57,12 @@ MAX_BODY_CHUNKS = 1000  # a chunk costs some 50 us; clients send kilobytes in on
 WHOLE_BYTES = 64 * 1024  # larger responses are sent in parts
 PART_BYTES = 40 * 1024  # Granian holds about seven parts for a peer that reads nothing
 PARTS_IN_A_ROW = 16  # of one response, before the event loop serves other peers
-WORKER_THREADS, STORE_THREADS = 2, 1
+WORKER_THREADS = 2
+STORE_THREADS = 1
 MAX_JOBS = 100  # running and waiting jobs of one group of threads
-UNWATCHED_SECONDS = 0.2  # the longest time before a job's peer is watched; watching a peer costs 50 us
+UNWATCHED_SECONDS = (
+    0.2  # the longest time before a job's peer is watched; watching a peer costs 50 us
+)
 BEFORE_STOP_SECONDS = 2  # for `before_stop`, while the port is still open
 STOP_SECONDS = 2.5  # for running requests after that
 BACKLOG = 4096  # connections that the kernel has accepted and Granian has not
@@ -68,7 +84,9 @@ class Deadlines(NamedTuple):
     head: float = 10  # for a request head, and for an idle connection to begin one
     body: float = 10
     response: float = 60  # for a response that is sent in parts
-    silence: float = 30  # until the kernel ends a connection whose peer acknowledges nothing
+    silence: float = (
+        30  # until the kernel ends a connection whose peer acknowledges nothing
+    )
 
 
 class Application(Protocol):
@@ -77,7 +95,9 @@ class Application(Protocol):
     def respond(self, request: Request) -> Answer:
         """The answer to a request. Neither this nor a function that it returns raises anything."""
 
-    def refuse(self, request: Request, status: int, detail: str, headers: Headers = ()) -> Response:
+    def refuse(
+        self, request: Request, status: int, detail: str, headers: Headers = ()
+    ) -> Response:
         """The response to a request that is not passed to `respond`, for the reason `detail`."""
 
 
@@ -101,11 +121,18 @@ def request_of(scope: Scope) -> Request:
     """A request without its body; a header given twice is joined by commas (RFC 9110 section 5.3)."""
     headers: dict[str, str] = {}
     for raw_name, raw_value in scope["headers"]:
-        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
+        name = raw_name.decode("latin-1")
+        value = raw_value.decode("latin-1")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     path = unquote_to_bytes(scope["raw_path"]).decode("utf-8", "surrogateescape")
     query_string = scope["query_string"].decode("latin-1")
-    return Request(scope["method"], path, query_string, headers.get, http_version=scope["http_version"])
+    return Request(
+        scope["method"],
+        path,
+        query_string,
+        headers.get,
+        http_version=scope["http_version"],
+    )
 
 
 class Peer:
@@ -142,21 +169,35 @@ async def received_body(request: Request, receive: Receive, seconds: float) -> b
     """The body; nothing is read if it is announced as too large. Raises Refused and Disconnected."""
     # Granian accepts a repeated field if its values are equal.
     announced = (request.header("content-length") or "").rpartition(",")[2].strip()
-    body, size, has_more, chunk_count = bytearray(), int(announced[:18] or 0), True, 0
+    body = bytearray()
+    size = int(announced[:18] or 0)
+    has_more = True
+    chunk_count = 0
     try:
         async with asyncio.timeout(seconds):
-            while has_more and size <= LARGEST_BODY_BYTES and chunk_count <= MAX_BODY_CHUNKS:
+            while (
+                has_more
+                and size <= LARGEST_BODY_BYTES
+                and chunk_count <= MAX_BODY_CHUNKS
+            ):
                 message = await receive()
-                if message["type"] == "http.disconnect" and request.header("transfer-encoding"):
-                    raise Refused(400, "The body is incomplete or its framing is wrong.")
+                if message["type"] == "http.disconnect" and request.header(
+                    "transfer-encoding"
+                ):
+                    raise Refused(
+                        400, "The body is incomplete or its framing is wrong."
+                    )
                 if message["type"] == "http.disconnect":
                     raise Disconnected
                 body += message["body"]
-                size, has_more = max(size, len(body)), message["more_body"]
+                size = max(size, len(body))
+                has_more = message["more_body"]
                 if message["body"]:  # the last message may be empty
                     chunk_count += 1
     except TimeoutError:
-        raise Refused(408, f"The body did not arrive within {seconds:g} seconds.") from None
+        raise Refused(
+            408, f"The body did not arrive within {seconds:g} seconds."
+        ) from None
     if size > LARGEST_BODY_BYTES:
         raise Refused(413, f"The body is larger than {LARGEST_BODY_BYTES} bytes.")
     if chunk_count > MAX_BODY_CHUNKS:
@@ -172,10 +213,16 @@ class WorkerThreads:
 
     def __init__(self, count: int):
         self._jobs: dict[asyncio.Future[Response], Peer] = {}  # that run or wait
-        self._watch: asyncio.TimerHandle | None = None  # one timer for all jobs is cheaper than one for each
-        self._queue: SimpleQueue[tuple[Callable[[], Response], asyncio.Future[Response]]] = SimpleQueue()
+        self._watch: asyncio.TimerHandle | None = (
+            None  # one timer for all jobs is cheaper than one for each
+        )
+        self._queue: SimpleQueue[
+            tuple[Callable[[], Response], asyncio.Future[Response]]
+        ] = SimpleQueue()
         self._results: deque[tuple[asyncio.Future[Response], Response | None]] = deque()
-        self._loop_is_woken = False  # so that the event loop is woken once for several results
+        self._loop_is_woken = (
+            False  # so that the event loop is woken once for several results
+        )
         for _ in range(count):
             threading.Thread(target=self._work, name="worker", daemon=True).start()
 
@@ -185,12 +232,16 @@ class WorkerThreads:
         Raises Refused if too many jobs run or wait, and Disconnected if the peer disconnects or `make` fails.
         """
         if len(self._jobs) >= MAX_JOBS:
-            raise Refused(503, "Too many requests are waiting.", (("Retry-After", "5"),))
+            raise Refused(
+                503, "Too many requests are waiting.", (("Retry-After", "5"),)
+            )
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Response] = loop.create_future()
         self._jobs[future] = peer
         self._queue.put((make, future))
-        self._watch = self._watch or loop.call_later(UNWATCHED_SECONDS, self._watch_peers, loop)
+        self._watch = self._watch or loop.call_later(
+            UNWATCHED_SECONDS, self._watch_peers, loop
+        )
         try:
             return await future
         except asyncio.CancelledError:
@@ -202,13 +253,21 @@ class WorkerThreads:
         """Cancel every job whose peer disconnects. Runs again after a while, as long as there are jobs."""
         for future, peer in self._jobs.items():
             peer.cancel_at_disconnect(future)
-        self._watch = loop.call_later(UNWATCHED_SECONDS, self._watch_peers, loop) if self._jobs else None
+        self._watch = (
+            loop.call_later(UNWATCHED_SECONDS, self._watch_peers, loop)
+            if self._jobs
+            else None
+        )
 
     def _work(self) -> None:
         while True:
-            self._make(*self._queue.get())  # a local variable would keep the last request in memory
+            self._make(
+                *self._queue.get()
+            )  # a local variable would keep the last request in memory
 
-    def _make(self, make: Callable[[], Response], future: asyncio.Future[Response]) -> None:
+    def _make(
+        self, make: Callable[[], Response], future: asyncio.Future[Response]
+    ) -> None:
         """Make a response if the request still waits for it. Runs on a worker thread."""
         response = None
         try:
@@ -238,19 +297,29 @@ class WorkerThreads:
 class Bridge:
     """The ASGI application (without lifespan) that Granian calls on the event loop."""
 
-    def __init__(self, application: Application, store_paths: frozenset[str], deadlines: Deadlines):
+    def __init__(
+        self,
+        application: Application,
+        store_paths: frozenset[str],
+        deadlines: Deadlines,
+    ):
         """Responses for `store_paths` wait for the disk; they are made on a thread of their own."""
-        self._application, self._store_paths, self._deadlines = application, store_paths, deadlines
+        self._application = application
+        self._store_paths = store_paths
+        self._deadlines = deadlines
         self._store_thread = WorkerThreads(STORE_THREADS)
         self._worker_threads = WorkerThreads(WORKER_THREADS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request, peer = request_of(scope), Peer(receive)
+        request = request_of(scope)
+        peer = Peer(receive)
         try:
             response = await self._response(request, peer)
             await self._send(response, peer, send)
         except Refused as refused:
-            response = self._application.refuse(request, refused.status, refused.detail, refused.headers)
+            response = self._application.refuse(
+                request, refused.status, refused.detail, refused.headers
+            )
             await self._send(response, peer, send)
         except (Disconnected, TimeoutError):
             return  # before the response is complete, so Granian closes the connection
@@ -258,24 +327,36 @@ class Bridge:
             peer.close()
 
     async def _response(self, request: Request, peer: Peer) -> Response:
-        if request.header("content-length") or request.header("transfer-encoding"):  # RFC 9112 section 6.3
+        if request.header("content-length") or request.header(
+            "transfer-encoding"
+        ):  # RFC 9112 section 6.3
             body = await received_body(request, peer.receive, self._deadlines.body)
             request = request._replace(body=body)
         answer = self._application.respond(request)
         if isinstance(answer, Response):
             return answer
         waits_for_disk = request.path in self._store_paths
-        return await (self._store_thread if waits_for_disk else self._worker_threads).run(answer, peer)
+        return await (
+            self._store_thread if waits_for_disk else self._worker_threads
+        ).run(answer, peer)
 
     async def _send(self, response: Response, peer: Peer, send: Send) -> None:
         headers = [SERVER_FIELD, *map(encoded_field, response.headers)]
-        await send({"type": "http.response.start", "status": response.status, "headers": headers})
+        await send(
+            {
+                "type": "http.response.start",
+                "status": response.status,
+                "headers": headers,
+            }
+        )
         if representations.size_of(response.body) > WHOLE_BYTES:
             async with asyncio.timeout(self._deadlines.response):
                 await send_parts(response.body, peer, send)
         else:
             whole = representations.joined(response.body)
-            await send({"type": "http.response.body", "body": whole, "more_body": False})
+            await send(
+                {"type": "http.response.body", "body": whole, "more_body": False}
+            )
 
 
 @lru_cache(maxsize=256)
@@ -293,7 +374,9 @@ async def send_parts(body: representations.Body, peer: Peer, send: Send) -> None
     unsent_bytes = representations.size_of(body)
     for number, part in enumerate(parts_of(body), 1):
         unsent_bytes -= len(part)
-        await send({"type": "http.response.body", "body": part, "more_body": unsent_bytes > 0})
+        await send(
+            {"type": "http.response.body", "body": part, "more_body": unsent_bytes > 0}
+        )
         if number % PARTS_IN_A_ROW == 0:
             await asyncio.sleep(0)
             if peer.disconnect().done():
@@ -309,7 +392,9 @@ def parts_of(body: representations.Body) -> Iterator[bytes]:
 
 # ---- Access log ----
 
-UNSAFE = re.compile(r"[^!-~]|\\")  # characters that end a line or a field, or control a terminal
+UNSAFE = re.compile(
+    r"[^!-~]|\\"
+)  # characters that end a line or a field, or control a terminal
 access_log = logging.getLogger("reviewsd.access")
 
 
@@ -321,7 +406,9 @@ def with_access_log(application: AsgiApp) -> AsgiApp:
     """
 
     async def logging_application(scope: Scope, receive: Receive, send: Send) -> None:
-        began_at, status, sent_bytes = time.perf_counter(), 499, 0
+        began_at = time.perf_counter()
+        status = 499
+        sent_bytes = 0
 
         async def counting_send(message: dict[str, Any]) -> None:
             nonlocal status, sent_bytes
@@ -335,7 +422,14 @@ def with_access_log(application: AsgiApp) -> AsgiApp:
             milliseconds = (time.perf_counter() - began_at) * 1000
             path = scope["raw_path"][:MAX_LOGGED_PATH_BYTES].decode("latin-1")
             path = UNSAFE.sub(lambda match: f"\\x{ord(match[0]):02x}", path)
-            line = (scope["client"][0] or "-", scope["method"], path, status, sent_bytes, milliseconds)
+            line = (
+                scope["client"][0] or "-",
+                scope["method"],
+                path,
+                status,
+                sent_bytes,
+                milliseconds,
+            )
             access_log.info("%s %s %s %d %d %.1f", *line)
 
     access_log.setLevel(logging.INFO)
@@ -371,7 +465,8 @@ async def serve(service: Service) -> None:
 
     Raises CannotListen when the server ends by itself.
     """
-    loop, stop_asked = asyncio.get_running_loop(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    stop_asked = asyncio.Event()
     handle_signals(loop, stop_asked.set, service.hangup)
     server, address = embedded_server(service)
     umask = os.umask(0o117)  # gives a Unix socket the mode 0660
@@ -384,7 +479,10 @@ async def serve(service: Service) -> None:
     service.ready()
     ask_in_process = partial(service.application.respond, PROBE)
     watchdog = loop.create_task(service.manager.feed_watchdog(ask_in_process))
-    await asyncio.wait((loop.create_task(stop_asked.wait()), running), return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait(
+        (loop.create_task(stop_asked.wait()), running),
+        return_when=asyncio.FIRST_COMPLETED,
+    )
     watchdog.cancel()
     if running.done():
         raise CannotListen("the server ended unexpectedly")
@@ -394,10 +492,14 @@ async def serve(service: Service) -> None:
     server.stop()  # type: ignore[no-untyped-call]
     await asyncio.wait((running,), timeout=STOP_SECONDS)
     if not running.done():
-        log.warning("connections that are still open after %g seconds are closed", STOP_SECONDS)
+        log.warning(
+            "connections that are still open after %g seconds are closed", STOP_SECONDS
+        )
 
 
-def handle_signals(loop: asyncio.AbstractEventLoop, stop: Action, hangup: Action) -> None:
+def handle_signals(
+    loop: asyncio.AbstractEventLoop, stop: Action, hangup: Action
+) -> None:
     """Have `loop` call `hangup` at SIGHUP, and `stop` at SIGTERM or SIGINT.
 
     A second SIGTERM or SIGINT ends the process. A signal wakes the loop through a pipe; without the pipe, its
@@ -423,7 +525,8 @@ def handle_signals(loop: asyncio.AbstractEventLoop, stop: Action, hangup: Action
 
 def embedded_server(service: Service) -> tuple[Server, Any]:
     """Granian's server, and the address at which it will listen."""
-    listener, deadlines = service.listener, service.deadlines
+    listener = service.listener
+    deadlines = service.deadlines
     bridge: AsgiApp = Bridge(service.application, service.store_paths, deadlines)
     address: Any = str(listener)
     where: dict[str, Any] = {"uds": listener}
@@ -440,10 +543,17 @@ def embedded_server(service: Service) -> tuple[Server, Any]:
         websockets=False,
         backlog=BACKLOG,
         backpressure=service.max_connections,
-        http1_settings=HTTP1Settings(header_read_timeout=head_ms, max_buffer_size=MAX_HEAD_BYTES),
+        http1_settings=HTTP1Settings(
+            header_read_timeout=head_ms, max_buffer_size=MAX_HEAD_BYTES
+        ),
         log_level=LogLevels.error,
         # Granian's records reach our handlers; without "incremental", dictConfig would close our handlers.
-        log_dictconfig={"incremental": True, "formatters": {}, "handlers": {}, "loggers": {}},
+        log_dictconfig={
+            "incremental": True,
+            "formatters": {},
+            "handlers": {},
+            "loggers": {},
+        },
     )
     return server, address
 

@@ -22,7 +22,8 @@ class BadSetting(ValueError):
 # ---- Parsers of values; they raise BadSetting ----
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
-ON, OFF = ("on", "yes", "true", "1"), ("off", "no", "false", "0")
+ON = ("on", "yes", "true", "1")
+OFF = ("off", "no", "false", "0")
 ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/?#,\s]+")
 
 
@@ -36,18 +37,26 @@ def _base_url(text: str) -> str:
     """An absolute http(s) URL without query, fragment and trailing slash."""
     try:
         parts = urlsplit(text)
-        is_url = parts.scheme in ("http", "https") and parts.hostname and not (parts.query or parts.fragment)
+        is_url = (
+            parts.scheme in ("http", "https")
+            and parts.hostname
+            and not (parts.query or parts.fragment)
+        )
         parts.port  # noqa: B018 - the property raises ValueError for an invalid port
     except ValueError:
         is_url = False
     if not is_url or re.search(r"[^!-~]|[<>\"\\]", text):
-        raise BadSetting(f"{text!r} is not a base URL: expected for example https://reviews.example.com")
+        raise BadSetting(
+            f"{text!r} is not a base URL: expected for example https://reviews.example.com"
+        )
     return text.rstrip("/")
 
 
 def _seconds(text: str) -> float:
     if not (re.fullmatch(r"[0-9]{1,7}(\.[0-9]{1,3})?", text) and float(text) > 0):
-        raise BadSetting(f"{text!r} is not a number of seconds: expected for example 2 or 0.5")
+        raise BadSetting(
+            f"{text!r} is not a number of seconds: expected for example 2 or 0.5"
+        )
     return float(text)
 
 
@@ -65,7 +74,9 @@ def _delays(text: str) -> tuple[float, ...]:
 
 def _switch(text: str) -> bool:
     if text.lower() not in ON + OFF:
-        raise BadSetting(f"{text!r} is neither on nor off: expected one of {', '.join(ON + OFF)}")
+        raise BadSetting(
+            f"{text!r} is neither on nor off: expected one of {', '.join(ON + OFF)}"
+        )
     return text.lower() in ON
 
 
@@ -73,13 +84,17 @@ def _origins(text: str) -> frozenset[str]:
     """Comma-separated origins as browsers send them (RFC 6454 section 6.2); `*` for all."""
     origins = [part.strip() for part in text.split(",") if part.strip()]
     if wrong := [origin for origin in origins if not ORIGIN.fullmatch(origin)]:
-        raise BadSetting(f"{wrong[0]!r} is not an origin: expected for example https://app.example.com, or *")
+        raise BadSetting(
+            f"{wrong[0]!r} is not an origin: expected for example https://app.example.com, or *"
+        )
     return frozenset(origins)
 
 
 def _log_level(text: str) -> str:
     if text.lower() not in LOG_LEVELS:
-        raise BadSetting(f"{text!r} is not a log level: expected one of {', '.join(LOG_LEVELS)}")
+        raise BadSetting(
+            f"{text!r} is not a log level: expected one of {', '.join(LOG_LEVELS)}"
+        )
     return text.lower()
 
 
@@ -101,29 +116,57 @@ class Settings:
     """All settings. The field `base_url`, for example, has the flag --base-url and REVIEWSD_BASE_URL."""
 
     host: str = _setting("127.0.0.1", "IP address to listen on")
-    port: int = _setting(8080, "port to listen on; 0 picks a free one and prints it", _port)
-    uds: Path | None = _setting(None, "path of a Unix socket to listen on, instead of a port", Path)
-    base_url: str = _setting("", "public URL; default http://HOST:PORT, none for --uds or 0.0.0.0", _base_url)
-    data: Path = _setting(Path("data"), "directory of reviews.json and insights.json", Path)
-    state_dir: Path = _setting(Path("state"), "directory of the hub's store; systemd sets it", Path)
-    max_connections: int = _setting(1000, "concurrent connections; further ones wait", _count)
-    reload_interval: float = _setting(2.0, "seconds between two polls of the data files", _seconds)
-    log_level: str = _setting("info", f"log level: {', '.join(LOG_LEVELS)}", _log_level)
-    access_log: bool = _setting(False, "log one line for each request, whatever the log level", _switch)
-    allowed_origin: frozenset[str] = _setting(
-        frozenset(), "origin whose web pages may call /mcp; repeatable; * for all", _origins
+    port: int = _setting(
+        8080, "port to listen on; 0 picks a free one and prints it", _port
     )
-    no_hub: bool = _setting(False, "run no hub; another instance with the same base URL runs it", _switch)
+    uds: Path | None = _setting(
+        None, "path of a Unix socket to listen on, instead of a port", Path
+    )
+    base_url: str = _setting(
+        "", "public URL; default http://HOST:PORT, none for --uds or 0.0.0.0", _base_url
+    )
+    data: Path = _setting(
+        Path("data"), "directory of reviews.json and insights.json", Path
+    )
+    state_dir: Path = _setting(
+        Path("state"), "directory of the hub's store; systemd sets it", Path
+    )
+    max_connections: int = _setting(
+        1000, "concurrent connections; further ones wait", _count
+    )
+    reload_interval: float = _setting(
+        2.0, "seconds between two polls of the data files", _seconds
+    )
+    log_level: str = _setting("info", f"log level: {', '.join(LOG_LEVELS)}", _log_level)
+    access_log: bool = _setting(
+        False, "log one line for each request, whatever the log level", _switch
+    )
+    allowed_origin: frozenset[str] = _setting(
+        frozenset(),
+        "origin whose web pages may call /mcp; repeatable; * for all",
+        _origins,
+    )
+    no_hub: bool = _setting(
+        False, "run no hub; another instance with the same base URL runs it", _switch
+    )
     hub_lease_seconds: int = _setting(864_000, "default lease, in seconds", _count)
     hub_lease_min: int = _setting(3600, "shortest lease, in seconds", _count)
     hub_lease_max: int = _setting(2_592_000, "longest lease, in seconds", _count)
     hub_retry_delays: tuple[float, ...] = _setting(
-        (60.0, 3600.0), "seconds before the first and the second retry of a delivery", _delays
+        (60.0, 3600.0),
+        "seconds before the first and the second retry of a delivery",
+        _delays,
     )
     hub_timeout: float = _setting(10.0, "seconds that a delivery may take", _seconds)
-    hub_workers: int = _setting(16, "concurrent deliveries, and a quarter as many retries", _count)
-    hub_max_subscriptions: int = _setting(10_000, "maximum number of subscriptions", _count)
-    hub_ca_file: Path | None = _setting(None, "additional CA certificates for callbacks; for tests", Path)
+    hub_workers: int = _setting(
+        16, "concurrent deliveries, and a quarter as many retries", _count
+    )
+    hub_max_subscriptions: int = _setting(
+        10_000, "maximum number of subscriptions", _count
+    )
+    hub_ca_file: Path | None = _setting(
+        None, "additional CA certificates for callbacks; for tests", Path
+    )
     hub_allow_private: bool = _setting(
         False, "allow callbacks at any address and port; for tests only", _switch
     )
@@ -133,7 +176,10 @@ class Settings:
         leases = ("hub_lease_min", "hub_lease_seconds", "hub_lease_max")
         seconds = [getattr(self, name) for name in leases]
         if seconds != sorted(seconds):
-            flags = [f"{flag_name(name)} {value}" for name, value in zip(leases, seconds, strict=True)]
+            flags = [
+                f"{flag_name(name)} {value}"
+                for name, value in zip(leases, seconds, strict=True)
+            ]
             raise BadSetting(f"{', '.join(flags)}: none may be more than the next one")
 
 
@@ -149,7 +195,10 @@ def variable_name(name: str) -> str:
 
 def _variable_names(name: str) -> list[str]:
     """The environment variables of a setting, the one with the highest precedence first."""
-    return [variable_name(name), *(["STATE_DIRECTORY"] if name == "state_dir" else [])]  # systemd.exec(5)
+    return [
+        variable_name(name),
+        *(["STATE_DIRECTORY"] if name == "state_dir" else []),
+    ]  # systemd.exec(5)
 
 
 def setting_text(value: Any) -> str:
@@ -172,14 +221,22 @@ def setting_text(value: Any) -> str:
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add a flag for every setting; its help has the default and the variable."""
     for setting in fields(Settings):
-        description, parse = setting.metadata["description"], setting.metadata["parse"]
-        flag, variables = flag_name(setting.name), " or ".join(_variable_names(setting.name))
-        default = f"default {setting_text(setting.default)}, " if setting.default else ""
+        description = setting.metadata["description"]
+        parse = setting.metadata["parse"]
+        flag = flag_name(setting.name)
+        variables = " or ".join(_variable_names(setting.name))
+        default = (
+            f"default {setting_text(setting.default)}, " if setting.default else ""
+        )
         arguments = FLAG_ARGUMENTS.get(parse, {"metavar": "X"})
-        parser.add_argument(flag, help=f"{description} ({default}{variables})", **arguments)
+        parser.add_argument(
+            flag, help=f"{description} ({default}{variables})", **arguments
+        )
 
 
-def read_settings(flags: Mapping[str, Any], environ: Mapping[str, str]) -> tuple[Settings, dict[str, str]]:
+def read_settings(
+    flags: Mapping[str, Any], environ: Mapping[str, str]
+) -> tuple[Settings, dict[str, str]]:
     """The settings, and the source of every value: its flag, else its variable, else "default".
 
     An empty variable counts as absent, and so does a flag with the value None; an empty flag is an error. The
@@ -188,10 +245,16 @@ def read_settings(flags: Mapping[str, Any], environ: Mapping[str, str]) -> tuple
     values: dict[str, Any] = {}
     sources = {}
     for setting in fields(Settings):
-        name, flag = setting.name, flags.get(setting.name)
+        name = setting.name
+        flag = flags.get(setting.name)
         texts = {flag_name(name): ",".join(flag) if isinstance(flag, list) else flag}
-        texts |= {variable: environ.get(variable) or None for variable in _variable_names(name)}
-        sources[name], text = next((item for item in texts.items() if item[1] is not None), ("default", None))
+        texts |= {
+            variable: environ.get(variable) or None
+            for variable in _variable_names(name)
+        }
+        sources[name], text = next(
+            (item for item in texts.items() if item[1] is not None), ("default", None)
+        )
         if text == "":
             raise BadSetting(f"{sources[name]}: a value is missing")
         if text is not None:
@@ -202,7 +265,9 @@ def read_settings(flags: Mapping[str, Any], environ: Mapping[str, str]) -> tuple
     return Settings(**values), sources
 
 
-def listing(settings: Settings, sources: Mapping[str, str], environ: Mapping[str, str]) -> Iterator[str]:
+def listing(
+    settings: Settings, sources: Mapping[str, str], environ: Mapping[str, str]
+) -> Iterator[str]:
     """Lines that list the settings with their sources, and warn of variables that belong to no setting."""
     yield "\nSettings:"
     for name, source in sources.items():

@@ -27,13 +27,28 @@ from werkzeug.exceptions import ClientDisconnected, RequestEntityTooLarge
 from werkzeug.wsgi import get_input_stream
 
 from reviewslib import links
-from reviewslib.dataset.query import BadQuery, Issue, echo, forgiving_values, query_from_pairs, query_of_page
+from reviewslib.dataset.query import (
+    BadQuery,
+    Issue,
+    echo,
+    forgiving_values,
+    query_from_pairs,
+    query_of_page,
+)
 from reviewslib.dataset.reviews import in_any_order, search, since
 from reviewslib.dataset.strict_json import encode
 from reviewslib.mcp_tools import Toolbox
 from reviewslib.web import embed, pages, representations
 from reviewslib.web.reload import Reloader, utc_text
-from reviewslib.web.representations import Answer, Body, GetHeader, Headers, Request, Response, negotiated
+from reviewslib.web.representations import (
+    Answer,
+    Body,
+    GetHeader,
+    Headers,
+    Request,
+    Response,
+    negotiated,
+)
 from reviewslib.web.snapshot import DIRECTORY, MARKDOWN, Snapshot
 
 VERSION = "1.0.0"
@@ -73,7 +88,9 @@ def request_of(environ: dict[str, Any]) -> Request:
     path = utf8_text(environ.get("PATH_INFO", ""))
     http_version = environ["SERVER_PROTOCOL"].removeprefix("HTTP/")
     query_string = environ.get("QUERY_STRING", "")
-    return Request(environ["REQUEST_METHOD"], path, query_string, header, http_version=http_version)
+    return Request(
+        environ["REQUEST_METHOD"], path, query_string, header, http_version=http_version
+    )
 
 
 def utf8_text(latin: str) -> str:
@@ -83,7 +100,11 @@ def utf8_text(latin: str) -> str:
 
 def query_pairs(request: Request) -> list[tuple[str, str]]:
     """The decoded names and values of the query string."""
-    return parse_qsl(utf8_text(request.query_string), keep_blank_values=True, errors="surrogateescape")
+    return parse_qsl(
+        utf8_text(request.query_string),
+        keep_blank_values=True,
+        errors="surrogateescape",
+    )
 
 
 @dataclass(eq=False)
@@ -96,17 +117,29 @@ class HttpError(Exception):
     members: dict[str, Any] = field(default_factory=dict)  # more members of the object
 
 
-def error_response(application: Application, request: Request, error: HttpError) -> Response:
+def error_response(
+    application: Application, request: Request, error: HttpError
+) -> Response:
     """The error response of routes without an error format of their own."""
-    title, members = HTTPStatus(error.status).phrase, error.members
+    title = HTTPStatus(error.status).phrase
+    members = error.members
     if error.status == 400 and not members:  # the contract requires issues
         members = {"issues": [asdict(Issue(None, "", error.detail))]}
-    document = {"type": "about:blank", "title": title, "status": error.status, "detail": error.detail}
+    document = {
+        "type": "about:blank",
+        "title": title,
+        "status": error.status,
+        "detail": error.detail,
+    }
     body = encode(document | members)
-    return uncacheable_response(error.status, representations.JSON_TYPE, body, error.headers)
+    return uncacheable_response(
+        error.status, representations.JSON_TYPE, body, error.headers
+    )
 
 
-def uncacheable_response(status: int, content_type: str, body: bytes, headers: Headers = ()) -> Response:
+def uncacheable_response(
+    status: int, content_type: str, body: bytes, headers: Headers = ()
+) -> Response:
     """A response that is not cacheable."""
     own = (("Content-Type", content_type), ("Cache-Control", "no-store"))
     return Response(status, (*own, *representations.CORS, *headers), body)
@@ -133,12 +166,16 @@ class Content(NamedTuple):
 JSON_HEADERS = ContentHeaders(representations.JSON_TYPE)
 
 
-def static_response(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+def static_response(
+    application: Application, snapshot: Snapshot, request: Request
+) -> Answer:
     """A representation that was made when the snapshot was loaded."""
     return negotiated(snapshot.fixed[request.path], request.header)
 
 
-def home_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+def home_answer(
+    application: Application, snapshot: Snapshot, request: Request
+) -> Answer:
     """The home page; if the client prefers it, the directory in JSON or the page in Markdown."""
     accept = request.header("accept") or ""
     key = links.HOME_PATH
@@ -164,17 +201,30 @@ def computed_answer(
 
     def represent() -> representations.Representation:
         body, digest = make()
-        is_compressed = accepts_gzip and representations.size_of(body) <= representations.COMPRESSED_TO_BYTES
+        is_compressed = (
+            accepts_gzip
+            and representations.size_of(body) <= representations.COMPRESSED_TO_BYTES
+        )
         level = representations.COMPUTED_GZIP_LEVEL if is_compressed else None
         content_type, policy, vary = headers
         return representations.represent(
-            body, content_type, snapshot.last_modified, level, vary=vary, policy=policy, digest=digest
+            body,
+            content_type,
+            snapshot.last_modified,
+            level,
+            vary=vary,
+            policy=policy,
+            digest=digest,
         )
 
-    return lambda: negotiated(snapshot.cache.get_or_make(key, represent), request.header)
+    return lambda: negotiated(
+        snapshot.cache.get_or_make(key, represent), request.header
+    )
 
 
-def search_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+def search_answer(
+    application: Application, snapshot: Snapshot, request: Request
+) -> Answer:
     """The reviews that match the query string."""
     parameters = application.program.contract.search_parameters
 
@@ -185,24 +235,35 @@ def search_answer(application: Application, snapshot: Snapshot, request: Request
     return computed_answer(snapshot, request, request.query_string, make)
 
 
-def since_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+def since_answer(
+    application: Application, snapshot: Snapshot, request: Request
+) -> Answer:
     """The reviews since a day, as slices of the document of all reviews: nothing is copied."""
 
     def make() -> Content:
         pieces = since(snapshot.dataset, request.path.removeprefix(links.SINCE_PATH))
-        digest = hashlib.sha256(snapshot.dataset.reviews_digest + pieces.head).hexdigest()
+        digest = hashlib.sha256(
+            snapshot.dataset.reviews_digest + pieces.head
+        ).hexdigest()
         return Content([memoryview(piece) for piece in pieces], digest)
 
     return computed_answer(snapshot, request, "", make)
 
 
-def list_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+def list_answer(
+    application: Application, snapshot: Snapshot, request: Request
+) -> Answer:
     """A page of the list of reviews, or its error page; unknown parameters are ignored."""
-    templates, dataset, urls = application.program.templates, snapshot.dataset, application.urls
-    parameters, headers = application.program.contract.list_parameters, page_content_headers(application)
+    templates = application.program.templates
+    dataset = snapshot.dataset
+    urls = application.urls
+    parameters = application.program.contract.list_parameters
+    headers = page_content_headers(application)
 
     def list_pairs() -> list[tuple[str, str]]:
-        return [(name, value) for name, value in query_pairs(request) if name in parameters]
+        return [
+            (name, value) for name, value in query_pairs(request) if name in parameters
+        ]
 
     def make() -> Content:
         query = query_of_page(parameters, list_pairs(), pages.PAGE_SIZE)
@@ -216,53 +277,85 @@ def list_answer(application: Application, snapshot: Snapshot, request: Request) 
             return representations.resolved(answer)
         except BadQuery as bad:
             body = pages.invalid_list_page(templates, dataset, urls, list_pairs(), bad)
-            return uncacheable_response(400, representations.HTML_TYPE, body, headers.policy)
+            return uncacheable_response(
+                400, representations.HTML_TYPE, body, headers.policy
+            )
         except pages.BeyondLastPage as beyond:
             body = pages.beyond_page(templates, dataset, urls, beyond)
-            return uncacheable_response(404, representations.HTML_TYPE, body, headers.policy)
+            return uncacheable_response(
+                404, representations.HTML_TYPE, body, headers.policy
+            )
 
     answer = computed_answer(snapshot, request, request.query_string, make, headers)
     return answer if isinstance(answer, Response) else page_or_error
 
 
-def review_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+def review_answer(
+    application: Application, snapshot: Snapshot, request: Request
+) -> Answer:
     """A review by its id, the rest of the path: a page, or JSON for a client that prefers it."""
-    templates, dataset, urls = application.program.templates, snapshot.dataset, application.urls
+    templates = application.program.templates
+    dataset = snapshot.dataset
+    urls = application.urls
     is_json = representations.prefers_json(request.header("accept") or "")
-    id, vary = request.path.removeprefix(links.REVIEW_PATH), representations.VARY_BY_TYPE
+    id = request.path.removeprefix(links.REVIEW_PATH)
+    vary = representations.VARY_BY_TYPE
     if (review := dataset.reviews_by_id.get(id)) is None and is_json:
         raise HttpError(404, f"No review has the id {echo(id)}.", (("Vary", vary),))
     if review is None:
         return partial(not_found_response, application, snapshot, is_review=True)
 
     def make() -> Content:
-        page = [review.json] if is_json else pages.review_page(templates, dataset, urls, review)
+        page = (
+            [review.json]
+            if is_json
+            else pages.review_page(templates, dataset, urls, review)
+        )
         return Content(page)
 
-    headers = (JSON_HEADERS if is_json else page_content_headers(application))._replace(vary=vary)
+    headers = (JSON_HEADERS if is_json else page_content_headers(application))._replace(
+        vary=vary
+    )
     return computed_answer(snapshot, request, "json" if is_json else "", make, headers)
 
 
-def not_found_response(application: Application, snapshot: Snapshot, is_review: bool) -> Response:
+def not_found_response(
+    application: Application, snapshot: Snapshot, is_review: bool
+) -> Response:
     """The 404 page, for a review or for any other path."""
-    headers = (("Vary", representations.VARY_BY_TYPE), *application.program.policies[links.HOME_PATH])
-    body = pages.not_found_page(application.program.templates, snapshot.dataset, application.urls, is_review)
+    headers = (
+        ("Vary", representations.VARY_BY_TYPE),
+        *application.program.policies[links.HOME_PATH],
+    )
+    body = pages.not_found_page(
+        application.program.templates, snapshot.dataset, application.urls, is_review
+    )
     return uncacheable_response(404, representations.HTML_TYPE, body, headers)
 
 
-def embed_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+def embed_answer(
+    application: Application, snapshot: Snapshot, request: Request
+) -> Answer:
     """The frame for the owner's website; invalid parameters count as absent."""
-    templates, dataset, urls = application.program.templates, snapshot.dataset, application.urls
+    templates = application.program.templates
+    dataset = snapshot.dataset
+    urls = application.urls
 
     def make() -> Content:
-        values = forgiving_values(application.program.contract.embed_parameters, query_pairs(request))
+        values = forgiving_values(
+            application.program.contract.embed_parameters, query_pairs(request)
+        )
         return Content(embed.frame(templates, dataset, urls, **values))
 
-    headers = ContentHeaders(representations.HTML_TYPE, application.program.policies[links.EMBED_PATH])
+    headers = ContentHeaders(
+        representations.HTML_TYPE, application.program.policies[links.EMBED_PATH]
+    )
     return computed_answer(snapshot, request, request.query_string, make, headers)
 
 
-def embed_refusal(application: Application, request: Request, error: HttpError) -> Response:
+def embed_refusal(
+    application: Application, request: Request, error: HttpError
+) -> Response:
     """The frame that visitors of the owner's website see after an error."""
     body = embed.refused_frame(application.program.templates, application.urls)
     headers = (*application.program.policies[links.EMBED_PATH], *error.headers)
@@ -271,14 +364,23 @@ def embed_refusal(application: Application, request: Request, error: HttpError) 
 
 def page_content_headers(application: Application) -> ContentHeaders:
     """The content headers of an HTML page."""
-    return ContentHeaders(representations.HTML_TYPE, application.program.policies[links.HOME_PATH])
+    return ContentHeaders(
+        representations.HTML_TYPE, application.program.policies[links.HOME_PATH]
+    )
 
 
-def health_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+def health_answer(
+    application: Application, snapshot: Snapshot, request: Request
+) -> Answer:
     """The state of the service, for monitoring; not part of the contract."""
-    dataset, hub = snapshot.dataset, application.hub
+    dataset = snapshot.dataset
+    hub = application.hub
     health = {
-        "status": "stale" if application.reloader.error else "degraded" if hub and hub.trouble() else "ok",
+        "status": "stale"
+        if application.reloader.error
+        else "degraded"
+        if hub and hub.trouble()
+        else "ok",
         "version": VERSION,
         "uptime_seconds": round(time.monotonic() - application.started_at),
         "reviews": {
@@ -287,7 +389,9 @@ def health_answer(application: Application, snapshot: Snapshot, request: Request
             "earliest": dataset.reviews[-1].day if dataset.reviews else None,
             "latest": dataset.reviews[0].day if dataset.reviews else None,
         },
-        "insights": {key: dataset.insights[key] for key in ("review_count", "generated_at")},
+        "insights": {
+            key: dataset.insights[key] for key in ("review_count", "generated_at")
+        },
         "hub": (hub.trouble() or "here") if hub else HUB_ELSEWHERE,
         "subscriptions": hub.counts() if hub else None,
         "last_modified": utc_text(snapshot.last_modified),
@@ -297,49 +401,73 @@ def health_answer(application: Application, snapshot: Snapshot, request: Request
     return uncacheable_response(200, representations.JSON_TYPE, encode(health))
 
 
-def mcp_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+def mcp_answer(
+    application: Application, snapshot: Snapshot, request: Request
+) -> Answer:
     """The response of the MCP endpoint, which checks methods and origins itself."""
-    return lambda: application.mcp.handle(request.method, request.header, request.body, snapshot.toolbox)
+    return lambda: application.mcp.handle(
+        request.method, request.header, request.body, snapshot.toolbox
+    )
 
 
-def mcp_refusal(application: Application, request: Request, error: HttpError) -> Response:
+def mcp_refusal(
+    application: Application, request: Request, error: HttpError
+) -> Response:
     """The JSON-RPC error for a request that does not reach the endpoint."""
-    response = application.mcp.refusal(HTTPStatus(error.status), error.detail, request.header)
+    response = application.mcp.refusal(
+        HTTPStatus(error.status), error.detail, request.header
+    )
     return response._replace(headers=response.headers + error.headers)
 
 
-def hub_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+def hub_answer(
+    application: Application, snapshot: Snapshot, request: Request
+) -> Answer:
     """The hub's response to a subscriber, as a function that waits for the disk."""
     if (hub := application.hub) is None:
         raise HttpError(404, HUB_ELSEWHERE)
-    return lambda: text_response(*hub.answer(request.header("content-type"), request.body))
+    return lambda: text_response(
+        *hub.answer(request.header("content-type"), request.body)
+    )
 
 
-def hub_refusal(application: Application, request: Request, error: HttpError) -> Response:
+def hub_refusal(
+    application: Application, request: Request, error: HttpError
+) -> Response:
     """An error as a line of plain text, like the hub's own errors (WebSub section 5.1.2)."""
     return text_response(error.status, error.detail, error.headers)
 
 
 def text_response(status: int, text: str, headers: Headers) -> Response:
     """A line of plain text."""
-    return uncacheable_response(status, representations.TEXT_TYPE, f"{text}\n".encode(), headers)
+    return uncacheable_response(
+        status, representations.TEXT_TYPE, f"{text}\n".encode(), headers
+    )
 
 
-def slash_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+def slash_answer(
+    application: Application, snapshot: Snapshot, request: Request
+) -> Answer:
     """A redirect from `/reviews/` to `/reviews`."""
     query = f"?{request.query_string}" if request.query_string else ""
     location = ("Location", application.urls.review_list + query)
-    return Response(308, (representations.CACHEABLE, *representations.CORS, location), b"")
+    return Response(
+        308, (representations.CACHEABLE, *representations.CORS, location), b""
+    )
 
 
-def server_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+def server_answer(
+    application: Application, snapshot: Snapshot, request: Request
+) -> Answer:
     """The response to `OPTIONS *` (RFC 9110 section 9.3.7). Raises HttpError 405 for other methods."""
     if request.method == "OPTIONS":
         return options_response(", ".join(SERVER_METHODS))
     raise not_allowed(request, "OPTIONS")
 
 
-def unknown_path_answer(application: Application, snapshot: Snapshot, request: Request) -> Answer:
+def unknown_path_answer(
+    application: Application, snapshot: Snapshot, request: Request
+) -> Answer:
     """The 404 page for a client that prefers HTML. Raises HttpError 404 for others."""
     if representations.prefers_html(request.header("accept") or ""):
         return partial(not_found_response, application, snapshot, is_review=False)
@@ -374,7 +502,9 @@ ROUTES: dict[str, Route] = {
     "*": Route(ALL_METHODS, server_answer),
     links.HEALTH_PATH: Route(READ_METHODS, health_answer),
     links.MCP_PATH: Route(ALL_METHODS, mcp_answer, mcp_refusal),
-    links.MCP_PATH + "/": Route(ALL_METHODS, mcp_answer, mcp_refusal),  # some clients add the slash
+    links.MCP_PATH + "/": Route(
+        ALL_METHODS, mcp_answer, mcp_refusal
+    ),  # some clients add the slash
     links.HUB_PATH: Route(("POST", "OPTIONS"), hub_answer, hub_refusal),
 }
 PREFIX_ROUTES = {  # by the prefix of their paths
@@ -388,7 +518,9 @@ STORE_PATHS = frozenset({links.HUB_PATH})  # their responses wait for the disk
 
 def route_of(path: str) -> Route:
     """The route of a path."""
-    by_prefix = (route for prefix, route in PREFIX_ROUTES.items() if path.startswith(prefix))
+    by_prefix = (
+        route for prefix, route in PREFIX_ROUTES.items() if path.startswith(prefix)
+    )
     return ROUTES.get(path) or next(by_prefix, NOT_FOUND)
 
 
@@ -404,29 +536,52 @@ def routed_answer(application: Application, request: Request, route: Route) -> A
 
 def not_allowed(request: Request, allow: str) -> HttpError:
     """The error for a method that is not one of `allow`."""
-    return HttpError(405, f"{echo(request.method)} is not allowed; allowed: {allow}.", (("Allow", allow),))
+    return HttpError(
+        405,
+        f"{echo(request.method)} is not allowed; allowed: {allow}.",
+        (("Allow", allow),),
+    )
 
 
 def bad_query_error(bad: BadQuery) -> HttpError:
     """The error for wrong parameters."""
-    subject = "One parameter is" if len(bad.issues) == 1 else f"{len(bad.issues)} parameters are"
+    subject = (
+        "One parameter is"
+        if len(bad.issues) == 1
+        else f"{len(bad.issues)} parameters are"
+    )
     issues = [asdict(issue) for issue in bad.issues]
     return HttpError(400, f"{subject} wrong. See issues.", members={"issues": issues})
 
 
 def check_host(request: Request) -> None:
     """Raises HttpError 400 for a bad `Host`, or if it is missing in HTTP/1.1 (RFC 9112 section 3.2)."""
-    host = request.header("host") or ""  # an ASGI server may pass an absent Host as an empty one
+    host = (
+        request.header("host") or ""
+    )  # an ASGI server may pass an absent Host as an empty one
     if is_host(host) or (not host and request.http_version != "1.1"):
         return
-    detail = "The Host header is repeated or not a host." if host else "The request has no Host header."
-    raise HttpError(400, detail, members={"issues": [asdict(Issue(None, echo(host), detail))]})
+    detail = (
+        "The Host header is repeated or not a host."
+        if host
+        else "The request has no Host header."
+    )
+    raise HttpError(
+        400, detail, members={"issues": [asdict(Issue(None, echo(host), detail))]}
+    )
 
 
 def options_response(allow: str) -> Response:
     """The allowed methods, for programs (Allow) and for browsers (preflight of the Fetch standard)."""
-    fields = ("Access-Control-Allow-Headers", "If-None-Match, If-Modified-Since, Authorization, Content-Type")
-    preflight = (("Access-Control-Allow-Methods", allow), fields, ("Access-Control-Max-Age", "86400"))
+    fields = (
+        "Access-Control-Allow-Headers",
+        "If-None-Match, If-Modified-Since, Authorization, Content-Type",
+    )
+    preflight = (
+        ("Access-Control-Allow-Methods", allow),
+        fields,
+        ("Access-Control-Max-Age", "86400"),
+    )
     return Response(204, (*representations.CORS, ("Allow", allow), *preflight), b"")
 
 
@@ -463,10 +618,14 @@ class HubEndpoint(Protocol):
 class McpEndpoint(Protocol):
     """The part of MCP that requests use. Thread-safe."""
 
-    def handle(self, method: str, get_header: GetHeader, body: bytes, toolbox: Toolbox) -> Response:
+    def handle(
+        self, method: str, get_header: GetHeader, body: bytes, toolbox: Toolbox
+    ) -> Response:
         """The response to a request."""
 
-    def refusal(self, status: HTTPStatus, message: str, get_header: GetHeader) -> Response:
+    def refusal(
+        self, status: HTTPStatus, message: str, get_header: GetHeader
+    ) -> Response:
         """The response to a request that is refused before `handle`."""
 
 
@@ -486,34 +645,52 @@ class Application:
         """The current snapshot; a request takes it once."""
         return self.reloader.snapshot
 
-    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    def __call__(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
         """Answer a WSGI server."""
-        request, max_bytes = request_of(environ), representations.LARGEST_BODY_BYTES
+        request = request_of(environ)
+        max_bytes = representations.LARGEST_BODY_BYTES
         try:
             body = get_input_stream(environ, max_content_length=max_bytes).read()
-            response = representations.resolved(self.respond(request._replace(body=body)))
+            response = representations.resolved(
+                self.respond(request._replace(body=body))
+            )
         except RequestEntityTooLarge:
-            response = self.refuse(request, 413, f"The body is larger than {max_bytes} bytes.")
+            response = self.refuse(
+                request, 413, f"The body is larger than {max_bytes} bytes."
+            )
         except ClientDisconnected:
-            response = self.refuse(request, 400, "The body is shorter than its Content-Length.")
-        start_response(f"{response.status} {HTTPStatus(response.status).phrase}", list(response.headers))
+            response = self.refuse(
+                request, 400, "The body is shorter than its Content-Length."
+            )
+        start_response(
+            f"{response.status} {HTTPStatus(response.status).phrase}",
+            list(response.headers),
+        )
         return [representations.joined(response.body)]
 
     def respond(self, request: Request) -> Answer:
         """The answer to a request. Raises nothing."""
         route = route_of(request.path)
-        answer = self._guarded(request, route, lambda: routed_answer(self, request, route))
+        answer = self._guarded(
+            request, route, lambda: routed_answer(self, request, route)
+        )
         if isinstance(answer, Response):
             return complete(request, answer)
         make = partial(self._guarded, request, route, answer)
         return lambda: complete(request, representations.resolved(make()))
 
-    def refuse(self, request: Request, status: int, detail: str, headers: Headers = ()) -> Response:
+    def refuse(
+        self, request: Request, status: int, detail: str, headers: Headers = ()
+    ) -> Response:
         """The response to a request that the server refuses before `respond`."""
         error = HttpError(status, detail, headers)
         return complete(request, route_of(request.path).refuse(self, request, error))
 
-    def _guarded(self, request: Request, route: Route, make: Callable[[], Answer]) -> Answer:
+    def _guarded(
+        self, request: Request, route: Route, make: Callable[[], Answer]
+    ) -> Answer:
         """The answer of `make`, or the error response for its exception."""
         try:
             return make()
@@ -523,6 +700,12 @@ class Application:
             return route.refuse(self, request, error)
         except Exception:
             request_id = secrets.token_hex(8)
-            log.exception("request %s: %s %r failed", request_id, request.method, request.path)
+            log.exception(
+                "request %s: %s %r failed", request_id, request.method, request.path
+            )
             detail = f"An internal error, logged as request {request_id}."
-            return route.refuse(self, request, HttpError(500, detail, members={"request_id": request_id}))
+            return route.refuse(
+                self,
+                request,
+                HttpError(500, detail, members={"request_id": request_id}),
+            )

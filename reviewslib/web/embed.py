@@ -9,7 +9,13 @@ from __future__ import annotations
 from jinja2 import Environment
 
 from reviewslib.dataset.query import Query
-from reviewslib.dataset.reviews import Dataset, search, service_labels, services_named, technicians_named
+from reviewslib.dataset.reviews import (
+    Dataset,
+    search,
+    service_labels,
+    services_named,
+    technicians_named,
+)
 from reviewslib.links import ServiceUrls
 from reviewslib.web import pages
 from reviewslib.web.representations import Headers
@@ -23,17 +29,32 @@ MAX_SUBJECTS = 3  # people and services that are named above the reviews
 TEXT_ROOM = 122  # pixels
 FONT_SIZE = 14  # pixels
 # Widths of characters in common sans serifs, relative to the font size; all others are as wide as digits.
-WIDTHS = {".": 0.28, ",": 0.28, " ": 0.28, "·": 0.33, "i": 0.22, "r": 0.33, "v": 0.5, "w": 0.72, "s": 0.5}
+WIDTHS = {
+    ".": 0.28,
+    ",": 0.28,
+    " ": 0.28,
+    "·": 0.33,
+    "i": 0.22,
+    "r": 0.33,
+    "v": 0.5,
+    "w": 0.72,
+    "s": 0.5,
+}
 
 
 def badge(templates: Environment, dataset: Dataset) -> bytes:
     """The rating and the number of reviews as an image of fixed size, `image/svg+xml`."""
-    rating, words = dataset.aggregate_rating["rating_value"], "No reviews yet"
+    rating = dataset.aggregate_rating["rating_value"]
+    words = "No reviews yet"
     if rating is not None:
         reviews = pages.count_text(dataset.aggregate_rating["review_count"], "review")
         words = f"{pages.format_rating(rating)} · {reviews}"
     width = FONT_SIZE * sum(WIDTHS.get(character, 0.56) for character in words)
-    shown = {"words": words, "width": round(min(width, TEXT_ROOM)), "rating": rating or 0}
+    shown = {
+        "words": words,
+        "width": round(min(width, TEXT_ROOM)),
+        "rating": rating or 0,
+    }
     return templates.get_template("badge.svg").render(shown).encode()
 
 
@@ -53,7 +74,11 @@ def frame(
 
     If no review mentions both, the frame has the newest of all reviews.
     """
-    query = Query(limit=limit, mentions_technician=mentions_technician, mentions_service=mentions_service)
+    query = Query(
+        limit=limit,
+        mentions_technician=mentions_technician,
+        mentions_service=mentions_service,
+    )
     matches = search(dataset, query)
     if not matches.reviews:
         query = Query(limit=limit)
@@ -71,7 +96,11 @@ def frame(
 def _subjects(dataset: Dataset, query: Query) -> list[str]:
     """The names of the people and services in the filters of `query`."""
     labels = service_labels(dataset)
-    people = technicians_named(dataset, query.mentions_technician) if query.mentions_technician else []
+    people = (
+        technicians_named(dataset, query.mentions_technician)
+        if query.mentions_technician
+        else []
+    )
     services = services_named(dataset, query.mentions_service or "")
     return [*people, *(labels.get(service, service) for service in sorted(services))]
 
@@ -83,5 +112,7 @@ def refused_frame(templates: Environment, urls: ServiceUrls) -> bytes:
 
 def frame_headers(templates: Environment) -> Headers:
     """The policies of the frame, which any page may embed."""
-    policy = pages.content_policy(templates, "embed_style", form_action="'none'", frame_ancestors="*")
+    policy = pages.content_policy(
+        templates, "embed_style", form_action="'none'", frame_ancestors="*"
+    )
     return policy, pages.REFERRER_POLICY, ANY_SITE

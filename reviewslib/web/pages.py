@@ -54,19 +54,26 @@ MAX_TEXT = 1000  # of a review, a reply, an answer or a summary
 MAX_URL = 500  # a longer URL is not linked
 LONGEST_WORD = 30  # characters; a longer word is cut anywhere
 MAX_MARKED = 100  # characters of a word to highlight; the time grows with word length times text length
-FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]")  # not allowed in HTML
+FORBIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\ufdd0-\ufdef\ufffe\uffff]"
+)  # not allowed in HTML
 # Bidirectional controls. They can affect text after an inline element, but not after a block (UAX 9, 3.3.2).
 DIRECTIONS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 
 
 def one_line(value: Json, max_length: int = MAX_NAME) -> str:
     """`value` as one line of at most `max_length` characters; None becomes ""."""
-    return _shortened(DIRECTIONS.sub("", " ".join(FORBIDDEN.sub(" ", str(value or "")).split())), max_length)
+    return _shortened(
+        DIRECTIONS.sub("", " ".join(FORBIDDEN.sub(" ", str(value or "")).split())),
+        max_length,
+    )
 
 
 def paragraphs(value: Json, max_length: int | None = MAX_TEXT) -> str:
     """`value` as text of several lines, for block elements, of at most `max_length` characters if given."""
-    return _shortened(str(value or "").replace("\r\n", "\n").replace("\r", "\n").strip(), max_length)
+    return _shortened(
+        str(value or "").replace("\r\n", "\n").replace("\r", "\n").strip(), max_length
+    )
 
 
 def marked(value: Json, words: Sequence[str]) -> Markup:
@@ -75,19 +82,27 @@ def marked(value: Json, words: Sequence[str]) -> Markup:
     `words` come from `loose_words`; those of more than MAX_MARKED characters are not marked. A text of more
     than MAX_TEXT characters is cut at its end. If that hides the first occurrence, its beginning is cut too.
     """
-    text, start = FORBIDDEN.sub("", paragraphs(value, None)), 0
+    text = FORBIDDEN.sub("", paragraphs(value, None))
+    start = 0
     spans = occurrences(text, [word for word in words if len(word) <= MAX_MARKED])
     begin, end = next(spans, (len(text), 0))
     if end >= MAX_TEXT < len(text):
         start = begin - MAX_TEXT // 4
         start = max(start, text.find(" ", start, begin) + 1)  # at a word
     shown = _shortened(text[start:], MAX_TEXT)
-    whole = len(shown) - 1 if len(text) - start > MAX_TEXT else len(shown)  # without the ellipsis
-    pieces, at = ["…" if start else ""], 0
+    whole = (
+        len(shown) - 1 if len(text) - start > MAX_TEXT else len(shown)
+    )  # without the ellipsis
+    pieces = ["…" if start else ""]
+    at = 0
     while begin < start + whole:
         mark = slice(begin - start, min(end - start, whole))
-        pieces += [shown[at : mark.start], Markup("<mark>{}</mark>").format(shown[mark])]
-        at, (begin, end) = mark.stop, next(spans, (len(text), 0))
+        pieces += [
+            shown[at : mark.start],
+            Markup("<mark>{}</mark>").format(shown[mark]),
+        ]
+        at = mark.stop
+        (begin, end) = next(spans, (len(text), 0))
     return Markup("").join([*pieces, shown[at:]])
 
 
@@ -109,23 +124,37 @@ def markdown(text: str) -> str:
 
 def web_url(value: Json) -> str:
     """`value` if it is an http or https URL of at most MAX_URL characters, else ""."""
-    return value if isinstance(value, str) and len(value) <= MAX_URL and is_web_url(value) else ""
+    return (
+        value
+        if isinstance(value, str) and len(value) <= MAX_URL and is_web_url(value)
+        else ""
+    )
 
 
 def mail_address(value: Json) -> str:
     """`value` if it is a plain mail address, else ""."""
-    return text if re.fullmatch(r"[\w.+-]+@[\w.-]+", text := one_line(value, MAX_LINE)) else ""
+    return (
+        text
+        if re.fullmatch(r"[\w.+-]+@[\w.-]+", text := one_line(value, MAX_LINE))
+        else ""
+    )
 
 
 def day_span(days: Sequence[str]) -> str:
     """Days of the week: "Monday to Thursday" if three or more are consecutive, else a list."""
     listed = ", ".join(days)
-    return f"{days[0]} to {days[-1]}" if len(days) > 2 and listed in ", ".join(WEEK) else listed
+    return (
+        f"{days[0]} to {days[-1]}"
+        if len(days) > 2 and listed in ", ".join(WEEK)
+        else listed
+    )
 
 
 def slug(name: str) -> str:
     """A name for this service that is valid in every MCP client and needs no quoting in a shell."""
-    return "-".join([*re.findall("[a-z0-9]+", name.lower())[:2], "reviews"])[-40:].strip("-")
+    return "-".join([*re.findall("[a-z0-9]+", name.lower())[:2], "reviews"])[
+        -40:
+    ].strip("-")
 
 
 # ---- Figures: counts and ratings, the most mentioned entries, the trend ----
@@ -135,8 +164,12 @@ MAX_QUESTIONS = 10
 MAX_ENTITIES = 8
 MAX_REVIEWS = 12
 MIN_TREND_REVIEWS = 10  # a chart of fewer reviews would show chance
-SHORTEST_LEAD, MAX_LEAD = 20, 280  # characters of the review in the header of the home page
-LLMS_REVIEWS, LLMS_LENGTH = 10, 100  # reviews in llms.txt, and characters of a review there
+# characters of the review in the header of the home page
+SHORTEST_LEAD = 20
+MAX_LEAD = 280
+# reviews in llms.txt, and characters of a review there
+LLMS_REVIEWS = 10
+LLMS_LENGTH = 100
 LONG_NAME = 48  # characters; a longer name has a smaller font
 MAX_MENTIONS = 6  # people and services beside a review
 MAX_HOURS = 14
@@ -171,12 +204,16 @@ def distribution(dataset: Dataset) -> list[tuple[int, int, dict[str, Json]]]:
     ratings = {review.rating for review in dataset.reviews}
 
     def filters(star: int) -> dict[str, Json]:
-        highest = max((rating for rating in ratings if star <= rating < star + 1), default=0)
+        highest = max(
+            (rating for rating in ratings if star <= rating < star + 1), default=0
+        )
         if highest == star:
             return {"rating": star}
         return {"min_rating": star, "max_rating": f"{highest:.15g}"} if highest else {}
 
-    return [(star, capped(counts[str(star)]), filters(star)) for star in (5, 4, 3, 2, 1)]
+    return [
+        (star, capped(counts[str(star)]), filters(star)) for star in (5, 4, 3, 2, 1)
+    ]
 
 
 def by_mentions(entries: Iterable[Object], limit: int) -> list[Object]:
@@ -194,10 +231,16 @@ def aspects(entries: Iterable[Object]) -> list[dict[str, Json]]:
     kinds = ("negative", "positive", "neutral")
     counts = [[capped(entry[f"{kind}_count"]) for kind in kinds] for entry in shown]
     axis = max((fault for fault, _, _ in counts), default=0)
-    width = axis + max((praise + neutral for _, praise, neutral in counts), default=0) or 1
+    width = (
+        axis + max((praise + neutral for _, praise, neutral in counts), default=0) or 1
+    )
     aspects = []
     for entry, (fault, praise, neutral) in zip(shown, counts, strict=True):
-        bar = [("fault", axis - fault, fault), ("praise", axis, praise), ("neutral", axis + praise, neutral)]
+        bar = [
+            ("fault", axis - fault, fault),
+            ("praise", axis, praise),
+            ("neutral", axis + praise, neutral),
+        ]
         aspects.append({**entry, "bar": bar, "width": width})
     return aspects
 
@@ -219,25 +262,41 @@ def trend(monthly: Iterable[Object]) -> dict[str, Json]:
     `is_whole`: the chart has all months.
     """
     every_month = _rated_months(monthly)
-    months = [month for month in every_month if month.number > every_month[-1].number - MAX_MONTHS]
+    months = [
+        month
+        for month in every_month
+        if month.number > every_month[-1].number - MAX_MONTHS
+    ]
     months = months[-MAX_MONTHS:]  # a file may have a month twice
     if len(months) < 3 or sum(month.reviews for month in months) < MIN_TREND_REVIEWS:
         return {}
-    first, last, highest = months[0].number, months[-1].number, max(month.reviews for month in months)
+    first = months[0].number
+    last = months[-1].number
+    highest = max(month.reviews for month in months)
     lowest = min(4, math.floor(min(month.average for month in months)))
-    width, height = max(1, last - first), 5 - lowest
+    width = max(1, last - first)
+    height = 5 - lowest
     x = [(month.number - first) / width for month in months]
     y = [(5 - month.average) / height for month in months]
     radius = [2 + 3 * math.sqrt(month.reviews / highest) for month in months]
-    recent = [[near for near in every_month if 0 <= month.number - near.number < 12] for month in months]
+    recent = [
+        [near for near in every_month if 0 <= month.number - near.number < 12]
+        for month in months
+    ]
     by_year = groupby(every_month, lambda month: month.number // 12)
     years = [(year, *_figures(list(group))) for year, group in by_year][-MAX_YEARS:]
     before = [month for month in every_month if month.number // 12 < years[0][0]]
     return {
         "levels": [(stars, (5 - stars) / height) for stars in range(lowest, 6)],
-        "januaries": [(at // 12, (at - first) / width) for at in range(first, last + 1) if at % 12 == 0],
+        "januaries": [
+            (at // 12, (at - first) / width)
+            for at in range(first, last + 1)
+            if at % 12 == 0
+        ],
         "dots": list(zip(x, y, radius, strict=True)),
-        "line": list(zip(x, [(5 - _average(group)) / height for group in recent], strict=True)),
+        "line": list(
+            zip(x, [(5 - _average(group)) / height for group in recent], strict=True)
+        ),
         "is_whole": len(months) == len(every_month),
         "years": years,
         "before": (years[0][0], *_figures(before)) if before else None,
@@ -250,7 +309,11 @@ def _rated_months(monthly: Iterable[Object]) -> list[Month]:
     for entry in sorted(monthly, key=lambda entry: entry["month"]):
         year, month = map(int, entry["month"].split("-"))
         if (average := entry["average_rating"]) is not None:
-            months.append(Month(year * 12 + month - 1, capped(entry["review_count"]) or 1, average))
+            months.append(
+                Month(
+                    year * 12 + month - 1, capped(entry["review_count"]) or 1, average
+                )
+            )
     return months
 
 
@@ -260,7 +323,9 @@ def _figures(months: Sequence[Month]) -> tuple[float, int]:
 
 
 def _average(months: Sequence[Month]) -> float:
-    return fmean([month.average for month in months], weights=[month.reviews for month in months])
+    return fmean(
+        [month.average for month in months], weights=[month.reviews for month in months]
+    )
 
 
 # ---- Structured data: schema.org, for search engines ----
@@ -283,7 +348,11 @@ def structured_data(business: Object, urls: ServiceUrls) -> dict[str, Json]:
     """The business without ratings and reviews: search engines ignore those on the business's own site."""
     address = business.get("address") or {}
     words = f" {one_line(business.get('category')).lower()}"
-    schema_types = [schema_type for stem, schema_type in TYPES_BY_WORD.items() if f" {stem}" in words]
+    schema_types = [
+        schema_type
+        for stem, schema_type in TYPES_BY_WORD.items()
+        if f" {stem}" in words
+    ]
     return {"@context": "https://schema.org", "@id": urls.home + "#business"} | _thing(
         schema_types[0] if schema_types else "LocalBusiness",
         name=one_line(business["name"]),
@@ -302,20 +371,33 @@ def structured_data(business: Object, urls: ServiceUrls) -> dict[str, Json]:
             addressCountry=one_line(address.get("country")),
         ),
         geo=_thing("GeoCoordinates", **(business.get("geo") or {})),
-        areaServed=[one_line(area) for area in (business.get("service_areas") or ())[:MAX_AREAS]],
-        openingHoursSpecification=[_opening(entry) for entry in (business.get("hours") or ())[:MAX_HOURS]],
+        areaServed=[
+            one_line(area) for area in (business.get("service_areas") or ())[:MAX_AREAS]
+        ],
+        openingHoursSpecification=[
+            _opening(entry) for entry in (business.get("hours") or ())[:MAX_HOURS]
+        ],
     )
 
 
 def _thing(schema_type: str, /, **properties: Json) -> dict[str, Json]:
     """The properties that have a value, with their type; empty if none has."""
-    present = {name: value for name, value in properties.items() if value not in (None, "", [], {})}
+    present = {
+        name: value
+        for name, value in properties.items()
+        if value not in (None, "", [], {})
+    }
     return {"@type": schema_type} | present if present else {}
 
 
 def _opening(entry: Object) -> dict[str, Json]:
     days = [day for day in WEEK if day in entry["days"]]
-    return _thing("OpeningHoursSpecification", dayOfWeek=days, opens=entry["opens"], closes=entry["closes"])
+    return _thing(
+        "OpeningHoursSpecification",
+        dayOfWeek=days,
+        opens=entry["opens"],
+        closes=entry["closes"],
+    )
 
 
 # ---- Templates ----
@@ -326,24 +408,43 @@ def load_templates(directory: Path) -> Environment:
 
     Compiling all of them at the start would make the start a tenth longer.
     """
-    files = {path.name: path.read_text(encoding="utf-8") for path in directory.iterdir()}
+    files = {
+        path.name: path.read_text(encoding="utf-8") for path in directory.iterdir()
+    }
     environment = Environment(
         loader=FunctionLoader(lambda name: (files[name], str(directory / name), None)),
         autoescape=select_autoescape(["html", "svg"]),
         undefined=StrictUndefined,
         # Remove characters that HTML does not allow; the result of a macro has none left.
-        finalize=lambda value: value if isinstance(value, Markup) else FORBIDDEN.sub("", str(value)),
+        finalize=lambda value: (
+            value if isinstance(value, Markup) else FORBIDDEN.sub("", str(value))
+        ),
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    environment.policies["json.dumps_kwargs"] = {
+        "ensure_ascii": False,
+        "separators": (",", ":"),
+    }
     values = (one_line, paragraphs, marked, markdown, web_url, mail_address, day_span)
-    filters = (*values, count_text, format_rating, review_title, review_content, provenance.source_name)
+    filters = (
+        *values,
+        count_text,
+        format_rating,
+        review_title,
+        review_content,
+        provenance.source_name,
+    )
     environment.filters |= {function.__name__: function for function in filters}
     environment.filters["shell"] = shlex.quote
-    limits = {name: limit for name, limit in globals().items() if isinstance(limit, int)}  # such as MAX_NAME
-    environment.globals |= limits | {"style": files["page.css"], "embed_style": files["embed.css"]}
+    limits = {
+        name: limit for name, limit in globals().items() if isinstance(limit, int)
+    }  # such as MAX_NAME
+    environment.globals |= limits | {
+        "style": files["page.css"],
+        "embed_style": files["embed.css"],
+    }
     return environment
 
 
@@ -351,7 +452,11 @@ def load_templates(directory: Path) -> Environment:
 
 
 def list_page(
-    templates: Environment, dataset: Dataset, urls: ServiceUrls, query: Query, matches: ReviewList
+    templates: Environment,
+    dataset: Dataset,
+    urls: ServiceUrls,
+    query: Query,
+    matches: ReviewList,
 ) -> bytes:
     """A page of `matches`, the result of `query`, with the form, `text/html; charset=utf-8`."""
     values = filter_values(query)
@@ -361,7 +466,9 @@ def list_page(
         "number": query.offset // PAGE_SIZE + 1,
         "last": last_page(matches),
         "page_url": partial(list_url, urls, values),
-        "url_without": lambda name: list_url(urls, {key: values[key] for key in values if key != name}),
+        "url_without": lambda name: list_url(
+            urls, {key: values[key] for key in values if key != name}
+        ),
         "reviews": decoded(matches.reviews),
         "words": loose_words(query.query or ""),
         "suggestions": [] if matches.reviews else _suggestions(dataset, urls, query),
@@ -369,18 +476,24 @@ def list_page(
     return _form_page(templates, dataset, urls, values=values, **shown)
 
 
-def _suggestions(dataset: Dataset, urls: ServiceUrls, query: Query) -> list[tuple[str, str | None, int, str]]:
+def _suggestions(
+    dataset: Dataset, urls: ServiceUrls, query: Query
+) -> list[tuple[str, str | None, int, str]]:
     """Searches like `query` that find reviews: (filter, word, count, URL).
 
     The filter keeps only this word; if the word is None, the filter is left out.
     """
-    words = [word for word in dict.fromkeys((query.query or "").split()) if loose_words(word)][:MAX_WORDS]
+    words = [
+        word for word in dict.fromkeys((query.query or "").split()) if loose_words(word)
+    ][:MAX_WORDS]
     omissions: list[tuple[str, Any]] = [(name, None) for name in filter_values(query)]
     suggestions = []
     for name, word in [*omissions, *(("query", word) for word in words)]:
         wider = replace(query, **{name: word})
         if matched := in_any_order(dataset, wider).frame["matched"]:
-            suggestions.append((name, word, matched, list_url(urls, filter_values(wider))))
+            suggestions.append(
+                (name, word, matched, list_url(urls, filter_values(wider)))
+            )
     return suggestions
 
 
@@ -397,15 +510,28 @@ def invalid_list_page(
     bad: BadQuery,
 ) -> bytes:
     """The form with the submitted `parameters` and their errors, `text/html; charset=utf-8`."""
-    values = {name: SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value) for name, value in parameters if value}
+    values = {
+        name: SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
+        for name, value in parameters
+        if value
+    }
     issues = {issue.parameter: issue.message for issue in bad.issues}
-    return _form_page(templates, dataset, urls, values=values, issues=issues, number=1, last=1)
+    return _form_page(
+        templates, dataset, urls, values=values, issues=issues, number=1, last=1
+    )
 
 
 def filter_values(query: Query) -> dict[str, str]:
     """The filters of a query by name, as the form submits them, in the order of the contract."""
-    filters = {name: value for name, value in asdict(query).items() if value and name not in PAGING}
-    return {name: value if isinstance(value, str) else f"{value:.15g}" for name, value in filters.items()}
+    filters = {
+        name: value
+        for name, value in asdict(query).items()
+        if value and name not in PAGING
+    }
+    return {
+        name: value if isinstance(value, str) else f"{value:.15g}"
+        for name, value in filters.items()
+    }
 
 
 def last_page(matches: ReviewList) -> int:
@@ -416,16 +542,27 @@ def last_page(matches: ReviewList) -> int:
 
 def list_url(urls: ServiceUrls, values: Mapping[str, str], number: int = 1) -> str:
     """The URL of a page of the list with these filters."""
-    return urls.selection(**values, page=number) if number > 1 else urls.selection(**values)
+    return (
+        urls.selection(**values, page=number)
+        if number > 1
+        else urls.selection(**values)
+    )
 
 
-def _form_page(templates: Environment, dataset: Dataset, urls: ServiceUrls, **shown: Json) -> bytes:
+def _form_page(
+    templates: Environment, dataset: Dataset, urls: ServiceUrls, **shown: Json
+) -> bytes:
     """A page of the list; `choices` has the labels of the form's values by parameter."""
     labels = service_labels(dataset)
     choices = {
         "mentions_technician": {name: name for name in _offered(dataset.technicians)},
-        "mentions_service": {id: labels.get(id, id) for id in _offered(dataset.services)},
-        "source": {source: provenance.source_name(source) for source in _offered(dataset.sources)},
+        "mentions_service": {
+            id: labels.get(id, id) for id in _offered(dataset.services)
+        },
+        "source": {
+            source: provenance.source_name(source)
+            for source in _offered(dataset.sources)
+        },
     }
     shown |= {"choices": choices, "distribution": distribution(dataset)}
     return rendered(templates, "list.html", dataset, urls, **shown)
@@ -435,35 +572,60 @@ def _offered(names: Iterable[str]) -> Iterable[str]:
     return islice((name for name in names if len(name) <= MAX_LINE), MAX_CHOICES)
 
 
-def review_page(templates: Environment, dataset: Dataset, urls: ServiceUrls, review: Review) -> bytes:
+def review_page(
+    templates: Environment, dataset: Dataset, urls: ServiceUrls, review: Review
+) -> bytes:
     """The page of one review, uncut, `text/html; charset=utf-8`."""
-    newer, older = (other and decode(bytes(other.json)) for other in neighbours(dataset, review))
+    newer, older = (
+        other and decode(bytes(other.json)) for other in neighbours(dataset, review)
+    )
     shown = {"review": decode(bytes(review.json)), "newer": newer, "older": older}
-    return rendered(templates, "review.html", dataset, urls, **shown, distribution=distribution(dataset))
+    return rendered(
+        templates,
+        "review.html",
+        dataset,
+        urls,
+        **shown,
+        distribution=distribution(dataset),
+    )
 
 
 class BeyondLastPage(LookupError):
     """`query` requests a page after the last one of its list, whose number is `last`."""
 
     def __init__(self, query: Query, last: int):
-        self.query, self.last = query, last
+        self.query = query
+        self.last = last
 
 
-def not_found_page(templates: Environment, dataset: Dataset, urls: ServiceUrls, is_review: bool) -> bytes:
+def not_found_page(
+    templates: Environment, dataset: Dataset, urls: ServiceUrls, is_review: bool
+) -> bytes:
     """The page of a 404 response, about a review or about any other path, `text/html; charset=utf-8`."""
-    return rendered(templates, "not_found.html", dataset, urls, is_review=is_review, last=0)
+    return rendered(
+        templates, "not_found.html", dataset, urls, is_review=is_review, last=0
+    )
 
 
-def beyond_page(templates: Environment, dataset: Dataset, urls: ServiceUrls, beyond: BeyondLastPage) -> bytes:
+def beyond_page(
+    templates: Environment, dataset: Dataset, urls: ServiceUrls, beyond: BeyondLastPage
+) -> bytes:
     """The page of a 404 response for a page after the last one of a list, `text/html; charset=utf-8`."""
     last_url = list_url(urls, filter_values(beyond.query), beyond.last)
     shown = {"is_review": False, "last": beyond.last, "last_url": last_url}
     return rendered(templates, "not_found.html", dataset, urls, **shown)
 
 
-def rendered(templates: Environment, name: str, dataset: Dataset, urls: ServiceUrls, **shown: Json) -> bytes:
+def rendered(
+    templates: Environment,
+    name: str,
+    dataset: Dataset,
+    urls: ServiceUrls,
+    **shown: Json,
+) -> bytes:
     """A template, rendered with the variables of all templates and with `shown`, its own."""
-    business, sources = dataset.business, provenance.shown_sources(dataset.sources)
+    business = dataset.business
+    sources = provenance.shown_sources(dataset.sources)
     language = business.get("language") or "en"
     common = {
         "business": business,
@@ -475,7 +637,9 @@ def rendered(templates: Environment, name: str, dataset: Dataset, urls: ServiceU
         "review_called": provenance.review_called(business),
         "review_policy": provenance.review_policy(business),
         "service_labels": service_labels(dataset),
-        "sources": [source for source in sources if source != provenance.UNKNOWN_SOURCE],
+        "sources": [
+            source for source in sources if source != provenance.UNKNOWN_SOURCE
+        ],
     }
     return templates.get_template(name).render(common, **shown).encode()
 
@@ -495,13 +659,26 @@ def llms_text(templates: Environment, dataset: Dataset, urls: ServiceUrls) -> by
 
 def _shown(dataset: Dataset, urls: ServiceUrls) -> dict[str, Json]:
     """The variables of the home page and llms.txt."""
-    business, insights = dataset.business, dataset.insights
-    entities = {kind: by_mentions(insights["entities"][kind], MAX_ENTITIES) for kind in ENTITY_KINDS}
-    mentioned = {kind: insights[kind] for kind in ("aspects", "topics")} | insights["entities"]
-    totals = {kind: sum(entry["mention_count"] != 0 for entry in mentioned[kind]) for kind in mentioned}
+    business = dataset.business
+    insights = dataset.insights
+    entities = {
+        kind: by_mentions(insights["entities"][kind], MAX_ENTITIES)
+        for kind in ENTITY_KINDS
+    }
+    mentioned = {kind: insights[kind] for kind in ("aspects", "topics")} | insights[
+        "entities"
+    ]
+    totals = {
+        kind: sum(entry["mention_count"] != 0 for entry in mentioned[kind])
+        for kind in mentioned
+    }
     quote = one_line(insights.get("pull_quote"), MAX_LINE).strip(QUOTATION_MARKS)
     # Without a quotation, the header has the newest review with some text, whatever its rating.
-    with_text = (review for review in dataset.newest if len(paragraphs(review["text"])) >= SHORTEST_LEAD)
+    with_text = (
+        review
+        for review in dataset.newest
+        if len(paragraphs(review["text"])) >= SHORTEST_LEAD
+    )
     lead = None if quote else next(with_text, None)
     return {
         "hours": (business.get("hours") or ())[:MAX_HOURS],
@@ -516,7 +693,9 @@ def _shown(dataset: Dataset, urls: ServiceUrls) -> dict[str, Json]:
         "totals": totals | {"questions": len(insights["faq"])},
         "quote": quote,
         "lead": lead,
-        "reviews": [review for review in dataset.newest[:MAX_REVIEWS] if review is not lead],
+        "reviews": [
+            review for review in dataset.newest[:MAX_REVIEWS] if review is not lead
+        ],
         "newest": dataset.newest[:LLMS_REVIEWS],
         "questions": insights["faq"][:MAX_QUESTIONS],
         "newest_day": dataset.reviews[0].day if dataset.reviews else "2026-01-01",
@@ -525,13 +704,20 @@ def _shown(dataset: Dataset, urls: ServiceUrls) -> dict[str, Json]:
     }
 
 
-def sitemap(dataset: Dataset, urls: ServiceUrls, limit: int = MAX_SITEMAP_REVIEWS) -> bytes:
+def sitemap(
+    dataset: Dataset, urls: ServiceUrls, limit: int = MAX_SITEMAP_REVIEWS
+) -> bytes:
     """The URLs of the pages with the days of their last changes (sitemaps.org), `application/xml`."""
     newest = max((review.changed_day for review in dataset.reviews), default="")
-    pages = [(urls.review_page(review.id), review.changed_day) for review in dataset.reviews[:limit]]
+    pages = [
+        (urls.review_page(review.id), review.changed_day)
+        for review in dataset.reviews[:limit]
+    ]
     entries = [(urls.home, newest), (urls.review_list, newest), *pages]
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
-    return "".join([head, *(_sitemap_entry(*entry) for entry in entries), "</urlset>\n"]).encode()
+    return "".join(
+        [head, *(_sitemap_entry(*entry) for entry in entries), "</urlset>\n"]
+    ).encode()
 
 
 def _sitemap_entry(address: str, day: str) -> str:
@@ -541,8 +727,12 @@ def _sitemap_entry(address: str, day: str) -> str:
 
 def robots_text(urls: ServiceUrls) -> bytes:
     """robots.txt (RFC 9309), `text/plain`: everything is allowed but endpoints that accept only POST."""
-    posted = [f"Disallow: {urlsplit(url).path}\n" for url in (urls.mcp, urls.hub) if url]
-    return "".join(["User-agent: *\n", *posted, f"Allow: /\nSitemap: {urls.sitemap}\n"]).encode()
+    posted = [
+        f"Disallow: {urlsplit(url).path}\n" for url in (urls.mcp, urls.hub) if url
+    ]
+    return "".join(
+        ["User-agent: *\n", *posted, f"Allow: /\nSitemap: {urls.sitemap}\n"]
+    ).encode()
 
 
 def favicon(templates: Environment) -> bytes:
@@ -560,7 +750,9 @@ def content_policy(
 
     The document may use this style sheet and run no script.
     """
-    digest = base64.b64encode(hashlib.sha256(str(templates.globals[style]).encode()).digest()).decode()
+    digest = base64.b64encode(
+        hashlib.sha256(str(templates.globals[style]).encode()).digest()
+    ).decode()
     policy = (  # `connect-src` lets auditing tools fetch robots.txt from within the document
         f"default-src 'none'; style-src 'sha256-{digest}'; img-src 'self'; connect-src 'self';"
         f" base-uri 'none'; form-action {form_action}; frame-ancestors {frame_ancestors};"
@@ -571,5 +763,7 @@ def content_policy(
 
 def page_headers(templates: Environment) -> tuple[tuple[str, str], ...]:
     """The policies of a page."""
-    policy = content_policy(templates, "style", form_action="'self'", frame_ancestors="'none'")
+    policy = content_policy(
+        templates, "style", form_action="'self'", frame_ancestors="'none'"
+    )
     return policy, ("Cross-Origin-Opener-Policy", "same-origin"), REFERRER_POLICY

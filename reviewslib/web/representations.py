@@ -22,7 +22,9 @@ Headers = tuple[tuple[str, str], ...]
 # The value of a request header by its lower-case name: latin-1, stripped (RFC 9110 section 5.5), repeated
 # headers joined by ", "; None if absent.
 GetHeader = Callable[[str], str | None]
-Body = bytes | list[memoryview]  # the views are slices of documents, which are not copied
+Body = (
+    bytes | list[memoryview]
+)  # the views are slices of documents, which are not copied
 
 JSON_TYPE = "application/json"
 HTML_TYPE = "text/html; charset=utf-8"
@@ -33,13 +35,24 @@ XML_TYPE = "application/xml"
 ICON_TYPE = "image/svg+xml"
 LARGEST_BODY_BYTES = 64 * 1024  # of a request
 COMPRESSED_FROM_BYTES = 1024  # a smaller body fits into one packet anyway
-COMPRESSED_TO_BYTES = 1024 * 1024  # a larger computed body is not compressed, since a client waits for it
+COMPRESSED_TO_BYTES = (
+    1024 * 1024
+)  # a larger computed body is not compressed, since a client waits for it
 FIXED_GZIP_LEVEL = 6
-COMPUTED_GZIP_LEVEL = 4  # takes 0.6 of the time of level 6 for 100 reviews; the result is 1 to 4% larger
-VARY_BY_CODING, VARY_BY_TYPE = "Accept-Encoding", "Accept, Accept-Encoding"  # values of `Vary`
+COMPUTED_GZIP_LEVEL = (
+    4  # takes 0.6 of the time of level 6 for 100 reviews; the result is 1 to 4% larger
+)
+# values of `Vary`
+VARY_BY_CODING = "Accept-Encoding"
+VARY_BY_TYPE = "Accept, Accept-Encoding"
 CACHEABLE = ("Cache-Control", "public, max-age=60")
-EXPOSED_HEADERS = "ETag, Last-Modified, Link, Retry-After"  # to web pages of other origins
-CORS = (("Access-Control-Allow-Origin", "*"), ("Access-Control-Expose-Headers", EXPOSED_HEADERS))
+EXPOSED_HEADERS = (
+    "ETag, Last-Modified, Link, Retry-After"  # to web pages of other origins
+)
+CORS = (
+    ("Access-Control-Allow-Origin", "*"),
+    ("Access-Control-Expose-Headers", EXPOSED_HEADERS),
+)
 
 
 class Request(NamedTuple):
@@ -61,7 +74,9 @@ class Response(NamedTuple):
     body: Body
 
 
-Answer = Response | Callable[[], Response]  # a slow response is a function, to be called on a worker thread
+Answer = (
+    Response | Callable[[], Response]
+)  # a slow response is a function, to be called on a worker thread
 
 
 def resolved(answer: Answer) -> Response:
@@ -123,11 +138,16 @@ def represent(
     caching = (("Last-Modified", field_date(last_modified)), CACHEABLE, ("Vary", vary))
     headers = (*caching, ("Link", link), *CORS) if link else (*caching, *CORS)
     content = ("Content-Type", content_type)
-    identity, compressed = Coding(body, digest, (content, *policy)), None
+    identity = Coding(body, digest, (content, *policy))
+    compressed = None
     if gzip_level is not None and size_of(body) >= COMPRESSED_FROM_BYTES:
         data = gzip.compress(joined(body), gzip_level, mtime=0)
-        compressed = Coding(data, f"{digest}-gzip", (content, ("Content-Encoding", "gzip"), *policy))
-    return Representation(content_type, digest, last_modified, headers, identity, compressed)
+        compressed = Coding(
+            data, f"{digest}-gzip", (content, ("Content-Encoding", "gzip"), *policy)
+        )
+    return Representation(
+        content_type, digest, last_modified, headers, identity, compressed
+    )
 
 
 # ---- Negotiation and conditional requests ----
@@ -138,14 +158,21 @@ LONGEST_FIELD = 1000  # characters that are parsed, since MIMEAccept is quadrati
 @lru_cache(maxsize=256)
 def accepts_gzip(accept_encoding: str) -> bool:
     """Whether a client accepts gzip with no less weight than the identity (section 12.5.3)."""
-    return parse_accept_header(accept_encoding[:LONGEST_FIELD]).best_match(("gzip", "identity")) == "gzip"
+    return (
+        parse_accept_header(accept_encoding[:LONGEST_FIELD]).best_match(
+            ("gzip", "identity")
+        )
+        == "gzip"
+    )
 
 
 @lru_cache(maxsize=256)
 def accepted_types(accept: str) -> MIMEAccept:
     """The media ranges of `Accept` with their weights, without parameters (section 12.5.1)."""
     ranges = parse_accept_header(accept[:LONGEST_FIELD])
-    return MIMEAccept([(media_range.partition(";")[0], weight) for media_range, weight in ranges])
+    return MIMEAccept(
+        [(media_range.partition(";")[0], weight) for media_range, weight in ranges]
+    )
 
 
 @lru_cache(maxsize=256)
@@ -164,7 +191,9 @@ def prefers_html(accept: str) -> bool:
 def prefers_markdown(accept: str) -> bool:
     """Whether a client names Markdown in `Accept`, with no less weight than HTML."""
     accepted = accepted_types(accept)
-    is_named = any(media_range.lower() == "text/markdown" for media_range in accepted.values())
+    is_named = any(
+        media_range.lower() == "text/markdown" for media_range in accepted.values()
+    )
     weight = accepted["text/markdown"]
     return is_named and weight > 0 and weight >= accepted["text/html"]
 
@@ -184,16 +213,24 @@ def date_seconds(field: str) -> float | None:
         return None
 
 
-def cached_coding(representation: Representation, chosen: Coding, get_header: GetHeader) -> Coding | None:
+def cached_coding(
+    representation: Representation, chosen: Coding, get_header: GetHeader
+) -> Coding | None:
     """The current coding that the client has cached; None if there is none or no condition is sent."""
-    if field := get_header("if-none-match"):  # takes precedence over If-Modified-Since (section 13.2.2)
+    if field := get_header(
+        "if-none-match"
+    ):  # takes precedence over If-Modified-Since (section 13.2.2)
         tags = entity_tags(field)
         for coding in (chosen, representation.identity, representation.gzip):
             if coding and tags.contains_weak(coding.tag):
                 return coding
     elif field := get_header("if-modified-since"):
         seconds = date_seconds(field)
-        return chosen if seconds is not None and representation.last_modified <= seconds else None
+        return (
+            chosen
+            if seconds is not None and representation.last_modified <= seconds
+            else None
+        )
     return None
 
 
@@ -203,5 +240,11 @@ def negotiated(representation: Representation, get_header: GetHeader) -> Respons
     if representation.gzip and accepts_gzip(get_header("accept-encoding") or ""):
         chosen = representation.gzip
     if cached := cached_coding(representation, chosen, get_header):
-        return Response(304, (("ETag", f'"{cached.tag}"'), *representation.headers), b"")
-    return Response(200, (*chosen.headers, ("ETag", f'"{chosen.tag}"'), *representation.headers), chosen.body)
+        return Response(
+            304, (("ETag", f'"{cached.tag}"'), *representation.headers), b""
+        )
+    return Response(
+        200,
+        (*chosen.headers, ("ETag", f'"{chosen.tag}"'), *representation.headers),
+        chosen.body,
+    )

@@ -37,24 +37,33 @@ class Files(NamedTuple):
 
     reviews: bytes
     reviews_changed: float
-    insights: bytes | None  # None if the file is absent; insights are then counted from the reviews
+    insights: (
+        bytes | None
+    )  # None if the file is absent; insights are then counted from the reviews
     insights_changed: float  # if the file is absent, the last change of the directory: a removal changes it
 
 
 def read_files(directory: Path) -> Files:
     """Read the data files. Raises BadData if one cannot be read or `reviews.json` is missing."""
-    faults, files = [], {}
+    faults = []
+    files = {}
     for name in DATA_FILES:
         try:
             files[name] = read_unchanging(directory / name)
         except FileNotFoundError:
             if name == REVIEWS_FILE:
-                faults.append(Fault(name, (), f"there is no such file in {directory}; see --data"))
+                faults.append(
+                    Fault(name, (), f"there is no such file in {directory}; see --data")
+                )
         except OSError as error:
             faults.append(Fault(name, (), f"cannot be read: {error.strerror or error}"))
     if faults:
         raise BadData(faults)
-    insights = files[INSIGHTS_FILE] if INSIGHTS_FILE in files else (None, last_change(directory))
+    insights = (
+        files[INSIGHTS_FILE]
+        if INSIGHTS_FILE in files
+        else (None, last_change(directory))
+    )
     return Files(*files[REVIEWS_FILE], *insights)
 
 
@@ -69,7 +78,9 @@ def file_stamps(directory: Path) -> dict[str, Stamp]:
 
 # ---- Program files: contract and templates ----
 
-PACKAGE = Path(str(resources.files("reviewslib")))  # contains the contract and the templates
+PACKAGE = Path(
+    str(resources.files("reviewslib"))
+)  # contains the contract and the templates
 
 
 class ProgramFiles(NamedTuple):
@@ -77,27 +88,41 @@ class ProgramFiles(NamedTuple):
 
     contract: Contract
     templates: Environment
-    policies: Mapping[str, Headers]  # security headers by path; those of HOME_PATH apply to all pages
-    changed: float  # last change of any file, modules included, in seconds since the epoch
+    policies: Mapping[
+        str, Headers
+    ]  # security headers by path; those of HOME_PATH apply to all pages
+    changed: (
+        float  # last change of any file, modules included, in seconds since the epoch
+    )
 
 
 def load_program_files(package: Path = PACKAGE) -> ProgramFiles:
     """Load the contract, and the templates of `package`, whose newest file determines `changed`."""
-    files = (file for file in package.rglob("*") if file.is_file() and file.suffix != ".pyc")
+    files = (
+        file for file in package.rglob("*") if file.is_file() and file.suffix != ".pyc"
+    )
     environment = pages.load_templates(package / "web" / "templates")
     policies = {
         links.HOME_PATH: pages.page_headers(environment),
         links.EMBED_PATH: embed.frame_headers(environment),
         links.BADGE_PATH: embed.BADGE_HEADERS,
     }
-    return ProgramFiles(shipped_contract(), environment, policies, max(map(last_change, files)))
+    return ProgramFiles(
+        shipped_contract(), environment, policies, max(map(last_change, files))
+    )
 
 
 # ---- Snapshots ----
 
-DIRECTORY, MARKDOWN = "directory", "markdown"  # keys for the JSON and the Markdown of `/`
-ComputedKey = tuple[str, str, bool]  # path, variant such as the query string, whether gzip is accepted
-Bodies = dict[str, tuple[bytes, str, float]]  # by path: content, media type, last change of its data files
+# keys for the JSON and the Markdown of `/`
+DIRECTORY = "directory"
+MARKDOWN = "markdown"
+ComputedKey = tuple[
+    str, str, bool
+]  # path, variant such as the query string, whether gzip is accepted
+Bodies = dict[
+    str, tuple[bytes, str, float]
+]  # by path: content, media type, last change of its data files
 
 
 class RepresentationCache:
@@ -116,19 +141,28 @@ class RepresentationCache:
         """The representation cached under `key`."""
         return self._entries.get(key)
 
-    def get_or_make(self, key: ComputedKey, make: Callable[[], Representation]) -> Representation:
+    def get_or_make(
+        self, key: ComputedKey, make: Callable[[], Representation]
+    ) -> Representation:
         """The representation cached under `key`, else the result of `make`, cached if it fits."""
         if cached := self.get(key):
             return cached
         representation = make()
-        bodies = [coding.body for coding in (representation.identity, representation.gzip) if coding]
+        bodies = [
+            coding.body
+            for coding in (representation.identity, representation.gzip)
+            if coding
+        ]
         body_bytes = sum(len(body) for body in bodies if isinstance(body, bytes))
-        entry_bytes = body_bytes + len(key[1]) + 2048  # the number is for headers and objects
+        entry_bytes = (
+            body_bytes + len(key[1]) + 2048
+        )  # the number is for headers and objects
         with self._lock:
             if key in self._entries:  # another thread was faster
                 return self._entries[key]
             if self._bytes + entry_bytes > self._max_bytes:
-                self._entries, self._bytes = {}, 0
+                self._entries = {}
+                self._bytes = 0
             if entry_bytes <= self._max_bytes:
                 self._entries[key] = representation
                 self._bytes += entry_bytes
@@ -146,64 +180,126 @@ class Snapshot(NamedTuple):
 
 
 def build_snapshot(
-    program: ProgramFiles, files: Files, urls: ServiceUrls, previous: Snapshot | None, now: float
+    program: ProgramFiles,
+    files: Files,
+    urls: ServiceUrls,
+    previous: Snapshot | None,
+    now: float,
 ) -> Snapshot:
     """A snapshot of `files`. Content that `previous` has as well keeps its Last-Modified. Raises BadData."""
     dataset = load(program.contract, files.reviews, files.insights, urls)
     content = (dataset.reviews_json, dataset.insights_json)
-    same = previous is not None and content == (previous.dataset.reviews_json, previous.dataset.insights_json)
+    same = previous is not None and content == (
+        previous.dataset.reviews_json,
+        previous.dataset.insights_json,
+    )
     changed = max(program.changed, files.reviews_changed, files.insights_changed)
     modified = last_modified(changed, now, same, previous)
     previous_fixed = previous.fixed if previous else {}
-    bodies, fixed = fixed_bodies(program, dataset, urls, files, modified), {}
+    bodies = fixed_bodies(program, dataset, urls, files, modified)
+    fixed = {}
     for path, (body, content_type, data_changed) in bodies.items():
         before = previous_fixed.get(path)
         same = before is not None and body == before.identity.body
         date = last_modified(max(program.changed, data_changed), now, same, before)
-        link = topic_link_header(urls.base_url, path, bool(urls.hub)) if path in links.TOPIC_PATHS else ""
+        link = (
+            topic_link_header(urls.base_url, path, bool(urls.hub))
+            if path in links.TOPIC_PATHS
+            else ""
+        )
         is_by_type = path in (links.HOME_PATH, DIRECTORY, MARKDOWN)
-        vary = representations.VARY_BY_TYPE if is_by_type else representations.VARY_BY_CODING
+        vary = (
+            representations.VARY_BY_TYPE
+            if is_by_type
+            else representations.VARY_BY_CODING
+        )
         policy = program.policies.get(path, ())
-        fixed[path] = represent(body, content_type, date, link=link, vary=vary, policy=policy)
-    return Snapshot(dataset, toolbox_of(program.contract, dataset), fixed, modified, RepresentationCache())
+        fixed[path] = represent(
+            body, content_type, date, link=link, vary=vary, policy=policy
+        )
+    return Snapshot(
+        dataset,
+        toolbox_of(program.contract, dataset),
+        fixed,
+        modified,
+        RepresentationCache(),
+    )
 
 
 def fixed_bodies(
-    program: ProgramFiles, dataset: Dataset, urls: ServiceUrls, files: Files, modified: int
+    program: ProgramFiles,
+    dataset: Dataset,
+    urls: ServiceUrls,
+    files: Files,
+    modified: int,
 ) -> Bodies:
     """The bodies of the fixed paths; the last change of a body without data is 0. `modified` dates Atom."""
-    latest, templates = max(files.reviews_changed, files.insights_changed), program.templates
+    latest = max(files.reviews_changed, files.insights_changed)
+    templates = program.templates
     atom = atom_feed(dataset, urls, datetime.fromtimestamp(modified, UTC))
     contract = encode(served_contract(program.contract, dataset, urls))
     markdown = pages.llms_text(templates, dataset, urls)
     insights_changed = latest if files.insights is None else files.insights_changed
     return {
         links.REVIEWS_PATH: (dataset.reviews_json, representations.JSON_TYPE, latest),
-        links.INSIGHTS_PATH: (dataset.insights_json, representations.JSON_TYPE, insights_changed),
-        links.JSON_FEED_PATH: (json_feed(dataset, urls), representations.JSON_TYPE, latest),
+        links.INSIGHTS_PATH: (
+            dataset.insights_json,
+            representations.JSON_TYPE,
+            insights_changed,
+        ),
+        links.JSON_FEED_PATH: (
+            json_feed(dataset, urls),
+            representations.JSON_TYPE,
+            latest,
+        ),
         links.ATOM_FEED_PATH: (atom, representations.ATOM_TYPE, latest),
-        links.CONTRACT_PATH: (contract, representations.JSON_TYPE, files.reviews_changed),
-        links.HOME_PATH: (pages.html_page(templates, dataset, urls), representations.HTML_TYPE, latest),
+        links.CONTRACT_PATH: (
+            contract,
+            representations.JSON_TYPE,
+            files.reviews_changed,
+        ),
+        links.HOME_PATH: (
+            pages.html_page(templates, dataset, urls),
+            representations.HTML_TYPE,
+            latest,
+        ),
         DIRECTORY: (encode(urls.directory()), representations.JSON_TYPE, 0),
         MARKDOWN: (markdown, representations.MARKDOWN_TYPE, latest),
         links.LLMS_PATH: (markdown, representations.TEXT_TYPE, latest),
-        links.SITEMAP_PATH: (pages.sitemap(dataset, urls), representations.XML_TYPE, files.reviews_changed),
+        links.SITEMAP_PATH: (
+            pages.sitemap(dataset, urls),
+            representations.XML_TYPE,
+            files.reviews_changed,
+        ),
         links.ROBOTS_PATH: (pages.robots_text(urls), representations.TEXT_TYPE, 0),
-        links.BADGE_PATH: (embed.badge(templates, dataset), representations.ICON_TYPE, files.reviews_changed),
+        links.BADGE_PATH: (
+            embed.badge(templates, dataset),
+            representations.ICON_TYPE,
+            files.reviews_changed,
+        ),
         links.ICON_PATH: (pages.favicon(templates), representations.ICON_TYPE, 0),
     }
 
 
-def served_contract(contract: Contract, dataset: Dataset, urls: ServiceUrls) -> dict[str, Any]:
+def served_contract(
+    contract: Contract, dataset: Dataset, urls: ServiceUrls
+) -> dict[str, Any]:
     """The contract with the base URL of this service and the contact of the business."""
     business = dataset.business
-    contact = {key: business[key] for key in ("name", "url", "email") if business.get(key)}
+    contact = {
+        key: business[key] for key in ("name", "url", "email") if business.get(key)
+    }
     info, (server,) = (contract.document[key] for key in ("info", "servers"))
-    own = {"info": info | {"contact": contact}, "servers": [server | {"url": urls.base_url}]}
+    own = {
+        "info": info | {"contact": contact},
+        "servers": [server | {"url": urls.base_url}],
+    }
     return contract.document | own
 
 
-def last_modified(changed: float, now: float, same: bool, before: Snapshot | Representation | None) -> int:
+def last_modified(
+    changed: float, now: float, same: bool, before: Snapshot | Representation | None
+) -> int:
     """The Last-Modified of content, in seconds since the epoch; `same` if the content is that of `before`.
 
     The date is not in the future (RFC 9110 section 8.8.2.1). It is later than that of the previous content,

@@ -39,7 +39,9 @@ class CallbackRequest:
     url: str
     headers: Mapping[str, str]
     body: bytes | None
-    timeout_seconds: float  # for the whole exchange, from the resolver to the last byte that is read
+    timeout_seconds: (
+        float  # for the whole exchange, from the resolver to the last byte that is read
+    )
     read_body_bytes: int  # how much of the answer's body matters
 
 
@@ -70,7 +72,14 @@ class CallbackRefused(Exception):
 
 
 # This machine lacks descriptors, memory, ports or an interface.
-OWN_FAULTS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.ENETDOWN, errno.EADDRNOTAVAIL}
+OWN_FAULTS = {
+    errno.EMFILE,
+    errno.ENFILE,
+    errno.ENOMEM,
+    errno.ENOBUFS,
+    errno.ENETDOWN,
+    errno.EADDRNOTAVAIL,
+}
 # Our network or the callback's is at fault.
 UNREACHABLE = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ETIMEDOUT, socket.EAI_AGAIN}
 
@@ -96,14 +105,23 @@ FAULTS: dict[type[Exception], str] = {
 MAX_ADDRESSES = 4  # of a host, that an exchange tries
 
 # Two addresses of a root name server. Nothing is ever sent to them.
-PROBE_ADDRESSES = ((socket.AF_INET, "198.41.0.4"), (socket.AF_INET6, "2001:503:ba3e::2:30"))
+PROBE_ADDRESSES = (
+    (socket.AF_INET, "198.41.0.4"),
+    (socket.AF_INET6, "2001:503:ba3e::2:30"),
+)
 
 Resolve: TypeAlias = Callable[[str], Sequence[str]]  # from a host to its addresses
-CheckNetwork: TypeAlias = Callable[[str], None]  # called with the network of an address before a connection
-Connect: TypeAlias = Callable[[tuple[str, int], float], socket.socket]  # to an address, within a timeout
+CheckNetwork: TypeAlias = Callable[
+    [str], None
+]  # called with the network of an address before a connection
+Connect: TypeAlias = Callable[
+    [tuple[str, int], float], socket.socket
+]  # to an address, within a timeout
 
 
-def has_default_route(probe_addresses: Iterable[tuple[int, str]] = PROBE_ADDRESSES) -> bool:
+def has_default_route(
+    probe_addresses: Iterable[tuple[int, str]] = PROBE_ADDRESSES,
+) -> bool:
     """Whether the kernel knows a route to the internet, by either family."""
     for family, address in probe_addresses:
         with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
@@ -147,7 +165,10 @@ def seconds_until(deadline: float) -> float:
 
 def system_resolve(host: str) -> list[str]:
     """The addresses of a host. Raises OSError or UnicodeError. Only the resolver limits how long it takes."""
-    return [str(address[0]) for *_, address in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)]
+    return [
+        str(address[0])
+        for *_, address in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    ]
 
 
 def resolve_in_time(resolve: Resolve, host: str, deadline: float) -> Sequence[str]:
@@ -174,14 +195,21 @@ def addresses_to_try(addresses: Sequence[str]) -> list[str]:
     A host name can have thousands of addresses, which may belong to other people.
     """
     distinct = list(dict.fromkeys(addresses))
-    v4, v6 = ([address for address in distinct if (":" in address) == is_v6] for is_v6 in (False, True))
+    v4, v6 = (
+        [address for address in distinct if (":" in address) == is_v6]
+        for is_v6 in (False, True)
+    )
     limit = MAX_ADDRESSES // 2 if v4 and v6 else MAX_ADDRESSES
     chosen = {*v4[:limit], *v6[:limit]}
     return [address for address in distinct if address in chosen]
 
 
 def connect_first(
-    addresses: Sequence[str], port: int, deadline: float, connect: Connect, check: CheckNetwork
+    addresses: Sequence[str],
+    port: int,
+    deadline: float,
+    connect: Connect,
+    check: CheckNetwork,
 ) -> socket.socket:
     """A connection to the first address that answers; the addresses share the time. Raises OSError."""
     fault: OSError = socket.gaierror("no address")
@@ -191,7 +219,9 @@ def connect_first(
         try:
             return connect((address, port), share_seconds)
         except OSError as error:
-            if not isinstance(fault, ConnectionError):  # a refusal at an earlier address is an answer
+            if not isinstance(
+                fault, ConnectionError
+            ):  # a refusal at an earlier address is an answer
                 fault = error
     raise fault
 
@@ -219,10 +249,15 @@ class CallbackClient:
         if ca_file is not None:
             self._context.load_verify_locations(ca_file)
         self._headers = {"User-Agent": user_agent, "Connection": "close"}
-        self._allow_private, self._own_host = allow_private, own_host
-        self._resolve, self._connect, self._is_online = resolve, connect, is_online
+        self._allow_private = allow_private
+        self._own_host = own_host
+        self._resolve = resolve
+        self._connect = connect
+        self._is_online = is_online
 
-    def send(self, request: CallbackRequest, check: CheckNetwork = lambda network: None) -> CallbackResponse:
+    def send(
+        self, request: CallbackRequest, check: CheckNetwork = lambda network: None
+    ) -> CallbackResponse:
         """Make one exchange. A failure is a response without a status, never an exception.
 
         An exception of `check` is the only one that is passed on to the caller.
@@ -232,40 +267,72 @@ class CallbackClient:
             if not (https := HTTPS_AUTHORITY.match(request.url)):
                 raise CallbackRefused("not an https URL")
             target = "/" + request.url[https.end() :].removeprefix("/")
-            with closing(http.client.HTTPSConnection(https[1], context=self._context)) as connection:
-                connection.sock = tls = self._open(connection.host, connection.port, deadline, check)
+            with closing(
+                http.client.HTTPSConnection(https[1], context=self._context)
+            ) as connection:
+                connection.sock = tls = self._open(
+                    connection.host, connection.port, deadline, check
+                )
                 network = network_of(tls.getpeername()[0])
                 tls.do_handshake()
-                connection.request(request.method, target, request.body, {**self._headers, **request.headers})
+                connection.request(
+                    request.method,
+                    target,
+                    request.body,
+                    {**self._headers, **request.headers},
+                )
                 with connection.getresponse() as answer:
-                    status, body_bytes = answer.status, request.read_body_bytes
-                    body = answer.read(body_bytes) if body_bytes and 200 <= status < 300 else b""
+                    status = answer.status
+                    body_bytes = request.read_body_bytes
+                    body = (
+                        answer.read(body_bytes)
+                        if body_bytes and 200 <= status < 300
+                        else b""
+                    )
                     retry_after = answer.headers.get("Retry-After", "")
-                    return CallbackResponse(status, f"HTTP {status}", body, retry_after, network)
+                    return CallbackResponse(
+                        status, f"HTTP {status}", body, retry_after, network
+                    )
         except CallbackRefused as refusal:
             return CallbackResponse(None, str(refusal))
         except tuple(FAULTS) as error:
-            outcome = next(words for fault, words in FAULTS.items() if isinstance(error, fault))
+            outcome = next(
+                words for fault, words in FAULTS.items() if isinstance(error, fault)
+            )
             is_refused = isinstance(error, ConnectionRefusedError)
-            return CallbackResponse(None, outcome, is_refused=is_refused, own_fault=self._is_own_fault(error))
+            return CallbackResponse(
+                None,
+                outcome,
+                is_refused=is_refused,
+                own_fault=self._is_own_fault(error),
+            )
 
     def _is_own_fault(self, error: Exception) -> bool:
         code = getattr(error, "errno", None)
-        if isinstance(error, RuntimeError) or (type(error) is OSError and code in OWN_FAULTS):
+        if isinstance(error, RuntimeError) or (
+            type(error) is OSError and code in OWN_FAULTS
+        ):
             return True
         if not (isinstance(error, TimeoutError) or code in UNREACHABLE):
             return False
-        return not self._is_online() or (code == socket.EAI_AGAIN and self._is_own_name_unresolved())
+        return not self._is_online() or (
+            code == socket.EAI_AGAIN and self._is_own_name_unresolved()
+        )
 
     def _is_own_name_unresolved(self) -> bool:
         """Whether the name server does not answer a query for `own_host` within 5 s either."""
         try:
             resolve_in_time(self._resolve, self._own_host, time.monotonic() + 5.0)
         except (OSError, UnicodeError) as error:
-            return isinstance(error, TimeoutError) or getattr(error, "errno", None) == socket.EAI_AGAIN
+            return (
+                isinstance(error, TimeoutError)
+                or getattr(error, "errno", None) == socket.EAI_AGAIN
+            )
         return False
 
-    def _open(self, host: str, port: int, deadline: float, check: CheckNetwork) -> DeadlineSocket:
+    def _open(
+        self, host: str, port: int, deadline: float, check: CheckNetwork
+    ) -> DeadlineSocket:
         """Resolve the host once, check every address, and connect to one of these addresses.
 
         The certificate is checked against the name. Every exchange resolves and checks anew: a name that
@@ -279,9 +346,13 @@ class CallbackClient:
                 raise CallbackRefused(f"{address} is not a public address")
 
         # `tls` takes over the descriptor.
-        with connect_first(addresses_to_try(addresses), port, deadline, self._connect, check) as plain:
+        with connect_first(
+            addresses_to_try(addresses), port, deadline, self._connect, check
+        ) as plain:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            tls = self._context.wrap_socket(plain, server_hostname=host, do_handshake_on_connect=False)
+            tls = self._context.wrap_socket(
+                plain, server_hostname=host, do_handshake_on_connect=False
+            )
         tls = cast(DeadlineSocket, tls)  # the context's sslsocket_class
         tls.deadline = deadline
         return tls

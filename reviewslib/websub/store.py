@@ -93,7 +93,9 @@ class Transaction:
         """
         (version,) = self._execute("PRAGMA user_version").fetchone()
         if version != SCHEMA_VERSION:
-            raise StoreFault(f"made by another version of this program (schema {version})")
+            raise StoreFault(
+                f"made by another version of this program (schema {version})"
+            )
         (fault,) = self._execute("PRAGMA integrity_check(1)").fetchone()
         if fault != "ok":
             raise StoreFault(f"damaged: {' '.join(fault.split())}")
@@ -110,7 +112,10 @@ class Transaction:
     def rows_of(self, subscriber: Row, now: float) -> Rows:
         """All rows of the subscriber of a row, without an expired subscription."""
         where = "WHERE path = ? AND callback_key = ? AND (mode <> 'active' OR expires_at > ?)"
-        return {row.mode: row for row in self.rows(where, subscriber.path, subscriber.callback_key, now)}
+        return {
+            row.mode: row
+            for row in self.rows(where, subscriber.path, subscriber.callback_key, now)
+        }
 
     def save(self, before: Rows, after: Rows) -> None:
         """Write the difference between two states of a subscriber."""
@@ -120,12 +125,18 @@ class Transaction:
         for mode, row in after.items():
             if row != before.get(mode):
                 statement = f"INSERT OR REPLACE INTO hub_row VALUES ({', '.join('?' * len(row))})"  # noqa: S608
-                self._execute(statement, (*row[:-1], row.id or None))  # SQLite assigns an id
+                self._execute(
+                    statement, (*row[:-1], row.id or None)
+                )  # SQLite assigns an id
 
     def expire(self, now: float) -> list[Row]:
         """Delete expired rows, and return them."""
-        self._execute("PRAGMA shrink_memory")  # so that everything is read from the file, and damage shows
-        expired = self._execute("DELETE FROM hub_row WHERE expires_at <= ? RETURNING *", (now,))
+        self._execute(
+            "PRAGMA shrink_memory"
+        )  # so that everything is read from the file, and damage shows
+        expired = self._execute(
+            "DELETE FROM hub_row WHERE expires_at <= ? RETURNING *", (now,)
+        )
         return list(map(Row._make, expired))
 
     def forget_content(self, subscriber: Row) -> None:
@@ -135,19 +146,28 @@ class Transaction:
 
     def postpone(self, due: DueRow, due_at: float, digest: str) -> None:
         """Let a row be due later, with the digest of the content that the callback has."""
-        self._execute("UPDATE hub_row SET due_at = ?, digest = ? WHERE id = ?", (due_at, digest, due.row_id))
+        self._execute(
+            "UPDATE hub_row SET due_at = ?, digest = ? WHERE id = ?",
+            (due_at, digest, due.row_id),
+        )
 
-    def due(self, digests: Mapping[str, str], now: float, latest: float) -> list[DueRow]:
+    def due(
+        self, digests: Mapping[str, str], now: float, latest: float
+    ) -> list[DueRow]:
         """The due rows in the order of their turns. By the present clock, no `due_at` is beyond `latest`."""
         values = {"digests": json.dumps(digests), "now": now, "latest": latest}
         return [DueRow(*row[:5]) for row in self._execute(DUE, values)]
 
-    def usage(self, domain: str, network: str | None, now: float) -> tuple[int, int, int]:
+    def usage(
+        self, domain: str, network: str | None, now: float
+    ) -> tuple[int, int, int]:
         """The numbers of active subscriptions: in all, of a domain, and of a network."""
         statement = """
             SELECT count(*), count(*) FILTER (WHERE domain = ?), count(*) FILTER (WHERE network = ?)
             FROM hub_row WHERE mode = 'active' AND expires_at > ?"""
-        total, of_domain, of_network = self._execute(statement, (domain, network, now)).fetchone()
+        total, of_domain, of_network = self._execute(
+            statement, (domain, network, now)
+        ).fetchone()
         return total, of_domain, of_network
 
     def make_room(self, request: Row) -> bool:
@@ -165,7 +185,9 @@ class Transaction:
             evicted = "AND (turn > :turn OR failures > 0) ORDER BY turn DESC, failures DESC, id"
         else:
             return True
-        delete = f"DELETE FROM hub_row WHERE id IN (SELECT id {others} {evicted} LIMIT 1)"  # noqa: S608 - ours
+        delete = (
+            f"DELETE FROM hub_row WHERE id IN (SELECT id {others} {evicted} LIMIT 1)"  # noqa: S608 - ours
+        )
         return self._execute(delete, values).rowcount > 0
 
     def move_back(self, request: Row) -> None:
@@ -202,7 +224,9 @@ class Store:
         self._path = state_dir / STORE_FILE_NAME
         self._held = ExitStack()
         self._connection: sqlite3.Connection | None = None
-        self._inodes: tuple[tuple[int, int], ...] | None = None  # of the file opened last, and its directory
+        self._inodes: tuple[tuple[int, int], ...] | None = (
+            None  # of the file opened last, and its directory
+        )
         self._lock = threading.Lock()  # one transaction at a time
 
     def keep_open(self) -> None:
@@ -218,7 +242,8 @@ class Store:
             self._report(str(fault))
 
     def _report(self, trouble: str | None) -> None:
-        before, self.trouble = self.trouble, trouble
+        before = self.trouble
+        self.trouble = trouble
         if trouble and trouble != before:
             log.error("the hub cannot store requests: %s", trouble)
         elif before not in (None, NOT_OPEN) and not trouble:
@@ -245,10 +270,17 @@ class Store:
             if connection.execute("PRAGMA user_version").fetchone() == (0,):
                 connection.executescript(SCHEMA)
             current = inodes(self._path)
-            if self._inodes not in (None, current):  # its digests may be those of older content
-                log.warning("the hub's store was replaced: all its subscribers get the content anew")
+            if self._inodes not in (
+                None,
+                current,
+            ):  # its digests may be those of older content
+                log.warning(
+                    "the hub's store was replaced: all its subscribers get the content anew"
+                )
                 connection.execute("UPDATE hub_row SET digest = ''")
-            self._connection, self._inodes, self._held = connection, current, held.pop_all()
+            self._connection = connection
+            self._inodes = current
+            self._held = held.pop_all()
 
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[Transaction]:
@@ -256,7 +288,9 @@ class Store:
         if not self._lock.acquire(timeout=LOCK_SECONDS):
             raise StoreFault(self.trouble or "busy")
         try:
-            if self._connection is None or not self._is_in_place():  # a write to a removed file would be lost
+            if (
+                self._connection is None or not self._is_in_place()
+            ):  # a write to a removed file would be lost
                 raise StoreFault("there is no store")
             with transaction(self._connection, durable=durable) as begun:
                 yield begun
@@ -276,19 +310,26 @@ class Store:
     def close(self) -> None:
         """Later transactions raise StoreFault."""
         with self._lock:
-            self._connection, self.trouble = None, NOT_OPEN
+            self._connection = None
+            self.trouble = NOT_OPEN
             self._held.close()
 
 
 def inodes(path: Path) -> tuple[tuple[int, int], ...]:
     """The device and the inode of a file, and those of its directory. Raises OSError."""
-    return tuple((status.st_dev, status.st_ino) for status in (path.stat(), path.parent.stat()))
+    return tuple(
+        (status.st_dev, status.st_ino) for status in (path.stat(), path.parent.stat())
+    )
 
 
 def connected(path: Path, seconds: float) -> closing[sqlite3.Connection]:
     """The context of a connection to a file that exists. Waits so long for locks. Raises sqlite3.Error."""
     file = f"{path.absolute().as_uri()}?mode=rw"
-    return closing(sqlite3.connect(file, seconds, isolation_level=None, check_same_thread=False, uri=True))
+    return closing(
+        sqlite3.connect(
+            file, seconds, isolation_level=None, check_same_thread=False, uri=True
+        )
+    )
 
 
 @contextmanager
@@ -297,13 +338,17 @@ def naming(path: Path) -> Iterator[None]:
     try:
         yield
     except BlockingIOError as error:
-        raise StoreFault(f"{path}: another hub uses this directory ({error.strerror})") from error
+        raise StoreFault(
+            f"{path}: another hub uses this directory ({error.strerror})"
+        ) from error
     except (OSError, sqlite3.Error, StoreFault) as error:
         raise StoreFault(f"{path}: {error}") from error
 
 
 @contextmanager
-def transaction(connection: sqlite3.Connection, *, durable: bool) -> Iterator[Transaction]:
+def transaction(
+    connection: sqlite3.Connection, *, durable: bool
+) -> Iterator[Transaction]:
     """A transaction: committed when the block ends, rolled back when it raises. Raises sqlite3.Error.
 
     A commit survives the end of the process. A `durable` one waits for the disk and survives a power cut.
@@ -326,22 +371,37 @@ def list_subscriptions(state_dir: Path) -> list[Row]:
         if not path.exists():
             return []
         with connected(path, OPERATOR_SECONDS) as connection:
-            return list(Transaction(connection).rows("ORDER BY mode <> 'active', path, host, id"))
+            return list(
+                Transaction(connection).rows(
+                    "ORDER BY mode <> 'active', path, host, id"
+                )
+            )
 
 
 def remove_subscriptions(
-    state_dir: Path, is_selected: Callable[[str], bool], *, clock: Callable[[], float] = time.time
+    state_dir: Path,
+    is_selected: Callable[[str], bool],
+    *,
+    clock: Callable[[], float] = time.time,
 ) -> list[Row]:
     """Remove the subscriptions and requests of the selected hosts, and leave a notice for each subscription.
 
     Returns a row of each subscriber. Raises StoreFault.
     """
-    path, now = state_dir / STORE_FILE_NAME, clock()
+    path = state_dir / STORE_FILE_NAME
+    now = clock()
     with naming(path):
         path.stat()  # the error of SQLite would not say that the file is missing
-        with connected(path, OPERATOR_SECONDS) as connection, transaction(connection, durable=True) as writer:
+        with (
+            connected(path, OPERATOR_SECONDS) as connection,
+            transaction(connection, durable=True) as writer,
+        ):
             writer.check()
-            removed = [row for row in writer.rows("WHERE mode <> 'denied'") if is_selected(row.host)]
+            removed = [
+                row
+                for row in writer.rows("WHERE mode <> 'denied'")
+                if is_selected(row.host)
+            ]
             for row in removed:
                 is_active = row.mode == "active" and row.expires_at > now
                 notice = denial(row, "removed by the operator of the hub", now)

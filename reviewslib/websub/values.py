@@ -30,18 +30,29 @@ MAX_SECRET_BYTES = 199  # REC 5.1: "less than 200 bytes"
 # string is checked as it came, before anything parses it.
 _URL_CHARACTERS = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=%]+")
 HTTPS_AUTHORITY = re.compile(r"https://([^/?#]*)", re.IGNORECASE)
-_HOST_AND_PORT = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w-]{1,63}(?:\.[\w-]{1,63})*)(?::([0-9]{1,5}))?", re.ASCII)
+_HOST_AND_PORT = re.compile(
+    r"(\[[0-9A-Fa-f:.]+\]|[\w-]{1,63}(?:\.[\w-]{1,63})*)(?::([0-9]{1,5}))?", re.ASCII
+)
 
 # Resolvers read a host that ends in a number as an IPv4 address: 127.1, 2130706433, 0x7f.1, 017700000001.
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 # Escapes of letters, digits, "-", ".", "_" and "~", which RFC 3986 section 2.3 calls unreserved.
-_UNRESERVED_ESCAPE = re.compile(r"%(2D|2E|5F|7E|3[0-9]|[46][1-9A-F]|[57][0-9A])", re.IGNORECASE)
+_UNRESERVED_ESCAPE = re.compile(
+    r"%(2D|2E|5F|7E|3[0-9]|[46][1-9A-F]|[57][0-9A])", re.IGNORECASE
+)
 _SCHEME_AND_AUTHORITY = re.compile(r"\A[^:/?#]+://[^/?#]*")
 
 # Networks without public hosts, which `is_public` excludes from larger ranges: relays, protocol assignments
 # (Teredo is one), documentation, and 6to4, which embeds any IPv4 address.
-_NOT_PUBLIC = "192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"
+_NOT_PUBLIC = (
+    "192.0.0.0/24",
+    "192.88.99.0/24",
+    "2001::/23",
+    "2001:db8::/32",
+    "2002::/16",
+    "3fff::/20",
+)
 _NOT_PUBLIC_NETWORKS = tuple(map(ipaddress.ip_network, _NOT_PUBLIC))
 _UNICAST_V6 = ipaddress.IPv6Network("2000::/3")
 
@@ -50,11 +61,16 @@ def parse_callback(url: str, *, allow_private: bool) -> str:
     """The host of a callback, in lower case. Raises ValueError, whose text completes "hub.callback ..."."""
     https = HTTPS_AUTHORITY.match(url)
     authority = _HOST_AND_PORT.fullmatch(https[1]) if https else None
-    host, port = (authority[1].lower(), int(authority[2] or HTTPS_PORT)) if authority else ("", 0)
+    host, port = (
+        (authority[1].lower(), int(authority[2] or HTTPS_PORT))
+        if authority
+        else ("", 0)
+    )
     is_address = host.startswith("[") or _NUMBER.fullmatch(host.rpartition(".")[2])
     is_url = _URL_CHARACTERS.fullmatch(url)
     faults: dict[str, object] = {  # the first one that applies is reported
-        f"is longer than {MAX_CALLBACK_CHARACTERS} characters": len(url) > MAX_CALLBACK_CHARACTERS,
+        f"is longer than {MAX_CALLBACK_CHARACTERS} characters": len(url)
+        > MAX_CALLBACK_CHARACTERS,
         "is empty or has a character that no URL may have; percent-encode it": not is_url,
         "must be an https:// URL; the hub does not deliver over plain HTTP": not https,
         "must not have a fragment (#)": "#" in url,
@@ -64,9 +80,11 @@ def parse_callback(url: str, *, allow_private: bool) -> str:
     }
     if not allow_private:
         faults |= {
-            f"has port {port}; allowed are 443 and 1024 to 65535": port < 1024 and port != HTTPS_PORT,
+            f"has port {port}; allowed are 443 and 1024 to 65535": port < 1024
+            and port != HTTPS_PORT,
             "has an IP address as its host; a host name is needed": is_address,
-            "has a host name that is not public": "." not in host or host.endswith(".localhost"),
+            "has a host name that is not public": "." not in host
+            or host.endswith(".localhost"),
         }
     for fault, applies in faults.items():
         if applies:
@@ -84,7 +102,9 @@ def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     if address.version == 6:
         routable = address in _UNICAST_V6
     else:
-        routable = address.is_global and not (address.is_multicast or address.is_reserved)
+        routable = address.is_global and not (
+            address.is_multicast or address.is_reserved
+        )
     return routable and not any(address in network for network in _NOT_PUBLIC_NETWORKS)
 
 
@@ -114,7 +134,9 @@ uk co ltd me net org plc; uy com net org; ve co com net org web; vn biz com info
 za co net nom org web; zw co org
 """
 _SUFFIXES = {
-    f"{name}.{country}" for country, *names in map(str.split, _NAMES_BY_COUNTRY.split(";")) for name in names
+    f"{name}.{country}"
+    for country, *names in map(str.split, _NAMES_BY_COUNTRY.split(";"))
+    for name in names
 }
 
 
@@ -123,7 +145,9 @@ def network_of(address: str) -> str:
     parsed = ipaddress.ip_address(address)
     if isinstance(parsed, ipaddress.IPv4Address):
         return address
-    return str(parsed.ipv4_mapped or ipaddress.IPv6Network((int(parsed), 48), strict=False))
+    return str(
+        parsed.ipv4_mapped or ipaddress.IPv6Network((int(parsed), 48), strict=False)
+    )
 
 
 def domain_of(host: str) -> str:
@@ -185,12 +209,21 @@ class Row(NamedTuple):
     @property
     def to_verify(self) -> tuple[object, ...]:
         """The fields that a verification confirms. Equal requests need one verification."""
-        return self.callback, self.topic_url, self.network, self.secret, self.digest, self.lease_seconds
+        return (
+            self.callback,
+            self.topic_url,
+            self.network,
+            self.secret,
+            self.digest,
+            self.lease_seconds,
+        )
 
 
 Rows: TypeAlias = Mapping[str, Row]  # of one subscriber, by mode
 
-MAX_WAIT_SECONDS = 86400.0  # the lifetime of a request, or a notice, that could not be sent
+MAX_WAIT_SECONDS = (
+    86400.0  # the lifetime of a request, or a notice, that could not be sent
+)
 
 
 def denial(row: Row, reason: str, now: float) -> Row:
@@ -222,11 +255,15 @@ class HubSettings:
     lease_seconds: int  # the default lease
     lease_min: int
     lease_max: int
-    retry_delays: tuple[float, ...]  # one fewer than the failures that remove a subscription
+    retry_delays: tuple[
+        float, ...
+    ]  # one fewer than the failures that remove a subscription
     timeout: float  # of a delivery, from connecting to the end of the answer's head
     workers: int
     max_subscriptions: int
-    ca_file: Path | None  # PEM, trusted for callbacks besides the system's certificates; for tests
+    ca_file: (
+        Path | None
+    )  # PEM, trusted for callbacks besides the system's certificates; for tests
     allow_private: bool  # callbacks may have any address and port; for tests
 
 
@@ -241,8 +278,12 @@ class HubAnswer(NamedTuple):
 class RequestRefused(Exception):
     """A request that gets an error status. The author of the subscriber reads the reason."""
 
-    def __init__(self, status: int, reason: str, retry_after_seconds: int | None = None):
-        wait = (("Retry-After", str(retry_after_seconds)),) if retry_after_seconds else ()
+    def __init__(
+        self, status: int, reason: str, retry_after_seconds: int | None = None
+    ):
+        wait = (
+            (("Retry-After", str(retry_after_seconds)),) if retry_after_seconds else ()
+        )
         self.answer = HubAnswer(status, reason, wait)
 
 
@@ -250,18 +291,33 @@ class RequestRefused(Exception):
 
 
 def read_subscription_request(
-    content_type: str | None, body: bytes, settings: HubSettings, topics: Mapping[str, Topic], now: float
+    content_type: str | None,
+    body: bytes,
+    settings: HubSettings,
+    topics: Mapping[str, Topic],
+    now: float,
 ) -> Row:
     """The request in a form POST. Raises RequestRefused, which names everything that is wrong."""
     form = read_form(content_type, body)
     parsers: dict[str, Callable[[str], Any]] = {
         "hub.mode": parse_mode,
-        "hub.callback": lambda url: (url, parse_callback(url, allow_private=settings.allow_private)),
+        "hub.callback": lambda url: (
+            url,
+            parse_callback(url, allow_private=settings.allow_private),
+        ),
         "hub.topic": str,
     }
-    values: dict[str, Any] = {"hub.lease_seconds": settings.lease_seconds, "hub.secret": None}
-    if form.get("hub.mode") != ["unsubscribe"]:  # lease and secret are ignored there (REC 5.1)
-        parsers |= {"hub.lease_seconds": parse_lease_seconds, "hub.secret": parse_secret}
+    values: dict[str, Any] = {
+        "hub.lease_seconds": settings.lease_seconds,
+        "hub.secret": None,
+    }
+    if form.get("hub.mode") != [
+        "unsubscribe"
+    ]:  # lease and secret are ignored there (REC 5.1)
+        parsers |= {
+            "hub.lease_seconds": parse_lease_seconds,
+            "hub.secret": parse_secret,
+        }
     issues = []
     for name, parse in parsers.items():
         texts = form.get(name, [])
@@ -275,19 +331,39 @@ def read_subscription_request(
         except ValueError as fault:
             issues.append(f"{name} {fault}")
 
-    url, base_url = normalized_url(values.get("hub.topic", "")), normalized_url(settings.base_url)
+    url = normalized_url(values.get("hub.topic", ""))
+    base_url = normalized_url(settings.base_url)
     path = url.removeprefix(base_url) if url.startswith(base_url) else ""
-    topic, status = topics.get(path), 400 if issues else 404
-    if topic is None and "hub.topic" in values and values.get("hub.mode") != "unsubscribe":
+    topic = topics.get(path)
+    status = 400 if issues else 404
+    if (
+        topic is None
+        and "hub.topic" in values
+        and values.get("hub.mode") != "unsubscribe"
+    ):
         topic_urls = ", ".join(settings.base_url + path for path in topics)
-        issues.append(f"hub.topic is not a topic of this hub; its topics are {topic_urls}")
+        issues.append(
+            f"hub.topic is not a topic of this hub; its topics are {topic_urls}"
+        )
     if issues:
         raise RequestRefused(status, "; ".join(issues))
     callback, host = values["hub.callback"]
-    lease_seconds = min(max(values["hub.lease_seconds"], settings.lease_min), settings.lease_max)
+    lease_seconds = min(
+        max(values["hub.lease_seconds"], settings.lease_min), settings.lease_max
+    )
     asked = values["hub.topic"], values["hub.mode"], values["hub.secret"], lease_seconds
-    moments, digest = (now, now + MAX_WAIT_SECONDS, now), topic.digest if topic else ""
-    return Row(path, normalized_url(callback), callback, host, domain_of(host), *asked, *moments, digest)
+    moments = (now, now + MAX_WAIT_SECONDS, now)
+    digest = topic.digest if topic else ""
+    return Row(
+        path,
+        normalized_url(callback),
+        callback,
+        host,
+        domain_of(host),
+        *asked,
+        *moments,
+        digest,
+    )
 
 
 def read_form(content_type: str | None, body: bytes) -> dict[str, list[str]]:

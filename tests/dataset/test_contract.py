@@ -45,25 +45,37 @@ def references(document: Object) -> set[str]:
 
 
 def test_the_contract_is_valid_openapi_3_1() -> None:
-    assert (DOCUMENT["openapi"], contract.shipped_contract().document) == ("3.1.0", DOCUMENT)
+    assert (DOCUMENT["openapi"], contract.shipped_contract().document) == (
+        "3.1.0",
+        DOCUMENT,
+    )
     validate(DOCUMENT)
     Draft202012Validator.check_schema(small.FILE_SCHEMAS)
 
 
 def test_the_contract_needs_no_other_file_and_uses_all_components() -> None:
     kinds = DOCUMENT["components"].items()
-    components = {f"#/components/{kind}/{name}" for kind, members in kinds for name in members}
+    components = {
+        f"#/components/{kind}/{name}" for kind, members in kinds for name in members
+    }
     assert components == references(DOCUMENT)
     definitions = {f"#/$defs/{name}" for name in FILE_SCHEMAS}
-    used = {reference.removeprefix("openapi.json") for reference in references(small.FILE_SCHEMAS)}
+    used = {
+        reference.removeprefix("openapi.json")
+        for reference in references(small.FILE_SCHEMAS)
+    }
     assert used <= components | definitions
-    assert definitions - used == {f"#/$defs/{it}File" for it in ("Reviews", "Editorial", "Annotations")}
+    assert definitions - used == {
+        f"#/$defs/{it}File" for it in ("Reviews", "Editorial", "Annotations")
+    }
 
 
 @pytest.mark.parametrize("name", sorted(FILE_SCHEMAS.keys() & SCHEMAS.keys()))
 def test_every_field_of_a_data_file_is_served(name: str) -> None:
     added = {"page_url"} if name == "Review" else set()
-    assert set(FILE_SCHEMAS[name]["properties"]) | added == set(SCHEMAS[name]["properties"])
+    assert set(FILE_SCHEMAS[name]["properties"]) | added == set(
+        SCHEMAS[name]["properties"]
+    )
 
 
 def test_every_example_validates_and_every_schema_is_described() -> None:
@@ -73,13 +85,21 @@ def test_every_example_validates_and_every_schema_is_described() -> None:
         (example,) = media["examples"].values()
         schema = media["schema"] | {"components": DOCUMENT["components"]}
         Draft202012Validator(schema).validate(example["value"])
-    assert all(it["description"].endswith(".") for it in (*SCHEMAS.values(), *FILE_SCHEMAS.values()))
+    assert all(
+        it["description"].endswith(".")
+        for it in (*SCHEMAS.values(), *FILE_SCHEMAS.values())
+    )
 
 
 def test_the_paths_of_the_contract_are_the_routes_of_the_service() -> None:
     documented = {re.sub("{.*}", "", path) for path in DOCUMENT["paths"]}
     of_crawlers = {links.SITEMAP_PATH, links.ROBOTS_PATH, links.ICON_PATH}
-    assert documented == set(app.ROUTES) - {links.HEALTH_PATH, links.MCP_PATH + "/", "*"} - of_crawlers
+    assert (
+        documented
+        == set(app.ROUTES)
+        - {links.HEALTH_PATH, links.MCP_PATH + "/", "*"}
+        - of_crawlers
+    )
 
 
 # ---- Parameters ----
@@ -90,13 +110,25 @@ def test_the_parameters_are_the_fields_of_a_query_with_its_defaults() -> None:
     assert list(declared.items()) == list(asdict(Query()).items())
     assert set(declared) == {*FILTERS, "limit", "offset"}
     operation = DOCUMENT["paths"]["/api/reviews/search"]["get"]
-    declarations = [resolve(DOCUMENT, parameter) for parameter in operation["parameters"]]
-    assert all(parameter["allowEmptyValue"] for parameter in declarations if parameter["in"] == "query")
+    declarations = [
+        resolve(DOCUMENT, parameter) for parameter in operation["parameters"]
+    ]
+    assert all(
+        parameter["allowEmptyValue"]
+        for parameter in declarations
+        if parameter["in"] == "query"
+    )
 
 
 def test_the_list_takes_the_filters_of_the_search_and_a_page() -> None:
-    filters = {name: small.PARAMETERS[name] for name in small.PARAMETERS if name not in pages.PAGING}
-    page = Parameter("page", "integer", CONTRACT.list_parameters["page"].description, 1, 1, 1_000_000)
+    filters = {
+        name: small.PARAMETERS[name]
+        for name in small.PARAMETERS
+        if name not in pages.PAGING
+    }
+    page = Parameter(
+        "page", "integer", CONTRACT.list_parameters["page"].description, 1, 1, 1_000_000
+    )
     assert CONTRACT.list_parameters == filters | {"page": page}
     assert CONTRACT.embed_parameters["limit"].maximum == 10
 
@@ -108,30 +140,51 @@ def test_the_list_takes_the_filters_of_the_search_and_a_page() -> None:
     ("fault", "line"),
     [
         (Fault("a.json", (), "is bad"), "a.json: is bad"),
-        (Fault("a.json", ("x", 17, "a/b~c", ""), "is bad"), "a.json /x/17/a~1b~0c/: is bad"),
-        (Fault("a", ("\n\x1b[2J\ud800",), "\r é\u2028"), "a /\\u000a\\u001b[2J\\ud800: \\u000d é\\u2028"),
+        (
+            Fault("a.json", ("x", 17, "a/b~c", ""), "is bad"),
+            "a.json /x/17/a~1b~0c/: is bad",
+        ),
+        (
+            Fault("a", ("\n\x1b[2J\ud800",), "\r é\u2028"),
+            "a /\\u000a\\u001b[2J\\ud800: \\u000d é\\u2028",
+        ),
     ],
 )
-def test_a_fault_is_one_line_of_file_pointer_and_reason(fault: Fault, line: str) -> None:
+def test_a_fault_is_one_line_of_file_pointer_and_reason(
+    fault: Fault, line: str
+) -> None:
     assert str(fault) == line
 
 
 def test_a_value_is_shown_short_and_on_one_line() -> None:
-    values = {"an array": [1], "an object": {"a": 1}, "null": None, "true": True, '"é\\n"': "é\n"}
+    values = {
+        "an array": [1],
+        "an object": {"a": 1},
+        "null": None,
+        "true": True,
+        '"é\\n"': "é\n",
+    }
     values |= {f'"{"x" * 78}"': "x" * 78, f'"{"x" * 79}…': "x" * 79}
     assert [contract.quoted(value) for value in values.values()] == list(values)
 
 
 @pytest.mark.parametrize(
-    ("count", "rest"), [(50, []), (51, ["and 1 more fault"]), (52, ["and 2 more faults"])]
+    ("count", "rest"),
+    [(50, []), (51, ["and 1 more fault"]), (52, ["and 2 more faults"])],
 )
-def test_fifty_lines_are_shown_and_the_rest_is_counted(count: int, rest: list[str]) -> None:
+def test_fifty_lines_are_shown_and_the_rest_is_counted(
+    count: int, rest: list[str]
+) -> None:
     lines = [f"a.json /{n}: is bad" for n in range(50)]
-    assert str(BadData([Fault("a.json", (n,), "is bad") for n in range(count)])) == "\n".join(lines + rest)
+    assert str(
+        BadData([Fault("a.json", (n,), "is bad") for n in range(count)])
+    ) == "\n".join(lines + rest)
 
 
 def test_a_web_url_may_have_capitals_and_needs_a_host() -> None:
-    assert contract.is_web_url("HTTPS://Reviews.Example/reviews?rating=5") > contract.is_web_url("http://@")
+    assert contract.is_web_url(
+        "HTTPS://Reviews.Example/reviews?rating=5"
+    ) > contract.is_web_url("http://@")
 
 
 # ---- Form: a file has the faults that the schema library finds; an accepted value has none ----
@@ -141,32 +194,57 @@ FORMAT_TITLES = tuple(SCHEMAS[name]["title"] for name in ("Timestamp", "WebUrl")
 
 @pytest.mark.slow
 @settings(max_examples=200)
-@given(small.mutations(), st.sampled_from([("ReviewsFile", "reviews"), ("InsightsFile", "insights")]))
-def test_any_document_has_the_faults_that_the_library_finds(files: Object, which: tuple[str, str]) -> None:
-    name, document = which[0], files.get(which[1])
+@given(
+    small.mutations(),
+    st.sampled_from([("ReviewsFile", "reviews"), ("InsightsFile", "insights")]),
+)
+def test_any_document_has_the_faults_that_the_library_finds(
+    files: Object, which: tuple[str, str]
+) -> None:
+    name = which[0]
+    document = files.get(which[1])
     violations = list(FileSchema(CONTRACT.schemas, name).violations(document))
-    by_library = {tuple(error.absolute_path) for error in small.file_validator(name).iter_errors(document)}
+    by_library = {
+        tuple(error.absolute_path)
+        for error in small.file_validator(name).iter_errors(document)
+    }
     assert by_library <= {path for path, _ in violations}
-    assert all(reason.endswith(FORMAT_TITLES) for path, reason in violations if path not in by_library)
-    assert all(small.is_one_printable_line(str(Fault(name, *violation))) for violation in violations)
+    assert all(
+        reason.endswith(FORMAT_TITLES)
+        for path, reason in violations
+        if path not in by_library
+    )
+    assert all(
+        small.is_one_printable_line(str(Fault(name, *violation)))
+        for violation in violations
+    )
 
 
-@pytest.mark.parametrize(("name", "file"), [("ReviewsFile", "reviews"), ("InsightsFile", "insights")])
+@pytest.mark.parametrize(
+    ("name", "file"), [("ReviewsFile", "reviews"), ("InsightsFile", "insights")]
+)
 def test_good_files_are_accepted_without_the_library(name: str, file: str) -> None:
-    for_library_alone = {"enum": []}  # beside the definitions, where acceptance does not look
+    for_library_alone = {
+        "enum": []
+    }  # beside the definitions, where acceptance does not look
     schema = FileSchema(CONTRACT.schemas | for_library_alone, name)
     assert list(schema.violations(small.GOOD_FILES[file])) == []
     assert list(schema.violations(None)), "the library refuses everything here"
 
 
-SOME_SCHEMAS: list[tuple[Object, list[Any]]] = [  # a schema, and the values of VALUES that are accepted
+SOME_SCHEMAS: list[
+    tuple[Object, list[Any]]
+] = [  # a schema, and the values of VALUES that are accepted
     ({"type": ["integer", "null"], "minimum": 1, "maximum": 5}, [None, 1]),
     ({"type": "number", "minimum": 1, "maximum": 5}, [1, 5.0, 1.5]),
     ({"type": "string", "minLength": 1, "maxLength": 2, "pattern": "^a"}, ["ab"]),
     ({"type": "array", "items": {"enum": ["ab", 1]}}, [[], ["ab"]]),
     ({"type": "object", "additionalProperties": {"type": "string"}}, [{}, {"a": "ab"}]),
     ({"type": "object", "propertyNames": {"maxLength": 0}}, [{}]),
-    ({"type": ["object", "boolean"], "properties": {"a": {"type": "number"}}}, [True, {}]),
+    (
+        {"type": ["object", "boolean"], "properties": {"a": {"type": "number"}}},
+        [True, {}],
+    ),
     ({"type": "object", "required": ["a"], "properties": {"b": {}}}, [{"a": "ab"}]),
     ({"enum": ["abc", 1, None]}, [None, "abc"]),
     ({"type": "array", "description": "", "default": []}, [[], ["ab"]]),
@@ -177,8 +255,12 @@ VALUES = [None, True, 1, 5.0, 6, 1.5, "", "ab", "abc", [], ["ab"], {}, {"a": "ab
 
 
 @pytest.mark.parametrize(("schema", "accepted"), SOME_SCHEMAS)
-def test_an_accepted_value_has_no_violation_of_the_library(schema: Object, accepted: list[Any]) -> None:
-    assert [value for value in VALUES if contract.acceptance(DOCUMENT, schema)(value)] == accepted
+def test_an_accepted_value_has_no_violation_of_the_library(
+    schema: Object, accepted: list[Any]
+) -> None:
+    assert [
+        value for value in VALUES if contract.acceptance(DOCUMENT, schema)(value)
+    ] == accepted
     assert all(map(Draft202012Validator(schema).is_valid, accepted))
 
 
@@ -196,14 +278,23 @@ def test_completion_keeps_values_and_unknown_keys_and_replaces_nulls() -> None:
     before = json.dumps(given)
     completed = CONTRACT.insights_file.complete(given)
     assert (completed["version"], completed["aspects"][0]["top_phrases"]) == (1, [])
-    assert list(completed["temporal"].items()) == [("monthly", []), ("trend", "improving"), ("own", None)]
-    lists = {key: [] for key in ("aspects", "technicians", "services", "problems", "service_areas")}
+    assert list(completed["temporal"].items()) == [
+        ("monthly", []),
+        ("trend", "improving"),
+        ("own", None),
+    ]
+    lists = {
+        key: []
+        for key in ("aspects", "technicians", "services", "problems", "service_areas")
+    }
     assert completed["per_review"] == {"a": lists | {"services": ["s"], "score": 0.5}}
     assert list(completed.items())[-1] == ("own", {"a": [{"b": None}]})
     assert json.dumps(given) == before
 
 
-@pytest.mark.parametrize("unfinished", [{}, {"entities": None}, {"entities": {"services": None}}])
+@pytest.mark.parametrize(
+    "unfinished", [{}, {"entities": None}, {"entities": {"services": None}}]
+)
 def test_a_key_without_a_default_stays_as_it_is(unfinished: Object) -> None:
     assert CONTRACT.editorial_file.complete(unfinished) == unfinished
 
@@ -211,4 +302,7 @@ def test_a_key_without_a_default_stays_as_it_is(unfinished: Object) -> None:
 def test_a_blank_business_has_every_key_and_says_nothing() -> None:
     blank = CONTRACT.reviews_file.blank("business")
     assert blank.keys() == SCHEMAS["Business"]["properties"].keys()
-    assert (blank["name"], blank["geo"]) == (None, {"latitude": None, "longitude": None})
+    assert (blank["name"], blank["geo"]) == (
+        None,
+        {"latitude": None, "longitude": None},
+    )

@@ -29,46 +29,69 @@ SENTIMENTS = ["positive", "neutral", "negative"]
 VOCABULARY: Object = {
     "aspects": [{"id": "price", "label": "Price"}, {"id": "wait", "label": "Waiting"}],
     "topics": [{"id": "desk", "label": "Desk"}],
-    "entities": {"technicians": [{"id": "hana", "label": "Hana I.", "aliases": ["Hana"]}]},
+    "entities": {
+        "technicians": [{"id": "hana", "label": "Hana I.", "aliases": ["Hana"]}]
+    },
 }
 
 
 def verified(*reviews: Object) -> list[Any]:
     """Reviews as they are served."""
-    return served_reviews(CONTRACT.reviews_file.complete(small.a_file(*reviews))["reviews"], {})
+    return served_reviews(
+        CONTRACT.reviews_file.complete(small.a_file(*reviews))["reviews"], {}
+    )
 
 
 def rated(*ratings: float, **members: Any) -> list[Any]:
     """Reviews of so many stars, newest first, with the ids 999, 998 and so on."""
-    return verified(*(small.review(f"{999 - n}", rating=stars, **members) for n, stars in enumerate(ratings)))
+    return verified(
+        *(
+            small.review(f"{999 - n}", rating=stars, **members)
+            for n, stars in enumerate(ratings)
+        )
+    )
 
 
 def texted(*texts: str | None, stars: float = 5) -> list[Any]:
     """Reviews with these texts, as `rated`."""
-    return [review | {"text": text} for review, text in zip(rated(*[stars] * len(texts)), texts, strict=True)]
+    return [
+        review | {"text": text}
+        for review, text in zip(rated(*[stars] * len(texts)), texts, strict=True)
+    ]
 
 
 def technician(reviews: list[Any], **members: Any) -> Object:
     """The entry of a person with these members, counted in `reviews`."""
-    editorial = {"entities": {"technicians": [{"id": "hana", "label": "Hana I."} | members]}}
+    editorial = {
+        "entities": {"technicians": [{"id": "hana", "label": "Hana I."} | members]}
+    }
     (person,) = compute_insights(reviews, editorial)["entities"]["technicians"]
     return person
 
 
 def price(reviews: list[Any], *lists: Object) -> Object:
     """The entry of the aspect `price` after the model said these lists of `reviews`."""
-    entry, _ = compute_insights(reviews, VOCABULARY, annotated(reviews, *lists))["aspects"]
+    entry, _ = compute_insights(reviews, VOCABULARY, annotated(reviews, *lists))[
+        "aspects"
+    ]
     return entry
 
 
-def praise(aspect: str = "price", sentiment: str = "positive", phrase: str | None = None) -> Object:
+def praise(
+    aspect: str = "price", sentiment: str = "positive", phrase: str | None = None
+) -> Object:
     return {"id": aspect, "sentiment": sentiment, "phrase": phrase}
 
 
 def annotated(reviews: list[Any], *lists: Object, keys: Any = None) -> Object:
     """An AnnotationsFile in which the model m read these reviews, with these lists."""
     annotations = {
-        review["id"]: {"text_digest": insights.text_digest(review), "vocabulary": "v", "model": "m"} | members
+        review["id"]: {
+            "text_digest": insights.text_digest(review),
+            "vocabulary": "v",
+            "model": "m",
+        }
+        | members
         for review, members in zip(reviews, lists, strict=True)
     }
     asked = insights.entry_keys(VOCABULARY) if keys is None else keys
@@ -108,11 +131,19 @@ def score(said: Object) -> float:
 def aspect_figures(all_said: list[Object], id: str) -> Object:
     sentiments = []
     for said in all_said:
-        mentions = {item["sentiment"] for item in items(said, "aspects") if item["id"] == id}
+        mentions = {
+            item["sentiment"] for item in items(said, "aspects") if item["id"] == id
+        }
         different = mentions - {"neutral"}
-        sentiments += [different.pop() if len(different) == 1 else "neutral"] if mentions else []
+        sentiments += (
+            [different.pop() if len(different) == 1 else "neutral"] if mentions else []
+        )
     positive, neutral, negative = map(sentiments.count, SENTIMENTS)
-    counts = {"positive_count": positive, "neutral_count": neutral, "negative_count": negative}
+    counts = {
+        "positive_count": positive,
+        "neutral_count": neutral,
+        "negative_count": negative,
+    }
     average = mean([1] * positive + [0] * neutral + [-1] * negative)
     shares = {"positive_pct": percent(positive, len(sentiments)), "score": average}
     return {"mention_count": len(sentiments)} | counts | shares
@@ -120,11 +151,20 @@ def aspect_figures(all_said: list[Object], id: str) -> Object:
 
 def figures(all_said: list[Object], kind: str, name: str) -> Object:
     mentions = [said for said in all_said if name in items(said, kind)]
-    rating = {"average_rating": mean([said["rating"] for said in mentions])} if kind != "topics" else {}
-    return {"mention_count": len(mentions), "score": mean([*map(score, mentions)])} | rating
+    rating = (
+        {"average_rating": mean([said["rating"] for said in mentions])}
+        if kind != "topics"
+        else {}
+    )
+    return {
+        "mention_count": len(mentions),
+        "score": mean([*map(score, mentions)]),
+    } | rating
 
 
-ASPECTS = st.builds(praise, st.sampled_from(["price", "wait", "?"]), st.sampled_from(SENTIMENTS))
+ASPECTS = st.builds(
+    praise, st.sampled_from(["price", "wait", "?"]), st.sampled_from(SENTIMENTS)
+)
 
 
 def lists(technicians: list[str], **more: Any) -> Any:
@@ -133,7 +173,9 @@ def lists(technicians: list[str], **more: Any) -> Any:
         "topics": st.sampled_from(["desk", "?"]),
         "technicians": st.sampled_from(technicians),
     }
-    optional = {kind: st.none() | st.lists(item, max_size=3) for kind, item in kinds.items()}
+    optional = {
+        kind: st.none() | st.lists(item, max_size=3) for kind, item in kinds.items()
+    }
     return st.fixed_dictionaries({}, optional=optional | more)
 
 
@@ -148,11 +190,14 @@ SAID = st.fixed_dictionaries(
 
 
 @given(all_said=st.lists(SAID, min_size=1, max_size=12))
-def test_figures_of_annotations_equal_their_plain_definition(all_said: list[Object]) -> None:
+def test_figures_of_annotations_equal_their_plain_definition(
+    all_said: list[Object],
+) -> None:
     reviews = rated(*(said["rating"] for said in all_said))
     per_review = {}
     for review, said in zip(reviews, all_said, strict=True):
-        review["text"], per_review[review["id"]] = said["text"], said["by_hand"]
+        review["text"] = said["text"]
+        per_review[review["id"]] = said["by_hand"]
     annotations = annotated(reviews, *(said["by_model"] for said in all_said))
     arguments = reviews, VOCABULARY | {"per_review": per_review}, annotations
     before = json.dumps(arguments)
@@ -161,25 +206,41 @@ def test_figures_of_annotations_equal_their_plain_definition(all_said: list[Obje
     for aspect in document["aspects"]:
         assert aspect_figures(all_said, aspect["id"]).items() <= aspect.items()
     (desk,), (hana,) = document["topics"], document["entities"]["technicians"]
-    assert desk.keys() == {"id", "label", "mention_count", "score", "example_review_ids"}
+    assert desk.keys() == {
+        "id",
+        "label",
+        "mention_count",
+        "score",
+        "example_review_ids",
+    }
     assert figures(all_said, "topics", "desk").items() <= desk.items()
     assert figures(all_said, "technicians", "Hana I.").items() <= hana.items()
     stars = [of_stars(said["rating"]) for said in all_said]
-    shares = {f"{name}_pct": percent(stars.count(name), len(stars)) for name in SENTIMENTS}
-    assert document["overall_sentiment"] == {"score": mean([*map(score, all_said)])} | shares
+    shares = {
+        f"{name}_pct": percent(stars.count(name), len(stars)) for name in SENTIMENTS
+    }
+    assert (
+        document["overall_sentiment"]
+        == {"score": mean([*map(score, all_said)])} | shares
+    )
     small.file_validator("InsightsFile").validate(document)
 
 
 # ---- The sample ----
 
-SAMPLE = verified(*json.loads((small.ROOT / "data" / "reviews.json").read_bytes())["reviews"])
+SAMPLE = verified(
+    *json.loads((small.ROOT / "data" / "reviews.json").read_bytes())["reviews"]
+)
 WRITTEN: Object = json.loads((small.ROOT / "data" / "insights.json").read_bytes())
 OWN = {key: value for key, value in WRITTEN.items() if key not in COUNTED_KEYS}
 
 
 def test_the_sample_has_no_stale_reference_and_nothing_to_read() -> None:
     assert not [*insights.name_violations(OWN), *insights.stale_references(SAMPLE, OWN)]
-    assert not [*insights.left_out(SAMPLE, OWN, {}), *insights.unread_reviews(SAMPLE, OWN, {})]
+    assert not [
+        *insights.left_out(SAMPLE, OWN, {}),
+        *insights.unread_reviews(SAMPLE, OWN, {}),
+    ]
 
 
 def test_counting_the_sample_with_its_own_figures_changes_nothing() -> None:
@@ -189,15 +250,26 @@ def test_counting_the_sample_with_its_own_figures_changes_nothing() -> None:
 
 def test_the_sample_counted_from_its_own_annotations_has_its_own_figures() -> None:
     def bare(entries: list[Object]) -> list[Object]:
-        return [{"id": entry["id"], "label": entry["label"]} for entry in reversed(entries)]
+        return [
+            {"id": entry["id"], "label": entry["label"]} for entry in reversed(entries)
+        ]
 
     def counted(document: Object) -> list[Any]:
-        entries = [document["aspects"], document["topics"], *map(document["entities"].get, ENTITY_KINDS)]
+        entries = [
+            document["aspects"],
+            document["topics"],
+            *map(document["entities"].get, ENTITY_KINDS),
+        ]
         chosen = {"top_phrases", "example_review_ids", "summary"}
-        return [[{key: entry[key] for key in entry.keys() - chosen} for entry in kind] for kind in entries]
+        return [
+            [{key: entry[key] for key in entry.keys() - chosen} for entry in kind]
+            for kind in entries
+        ]
 
     editorial = OWN | {kind: bare(WRITTEN[kind]) for kind in ("aspects", "topics")}
-    editorial["entities"] = {kind: bare(entries) for kind, entries in WRITTEN["entities"].items()}
+    editorial["entities"] = {
+        kind: bare(entries) for kind, entries in WRITTEN["entities"].items()
+    }
     assert counted(compute_insights(SAMPLE, editorial)) == counted(WRITTEN)
 
 
@@ -205,8 +277,10 @@ def test_the_sample_counted_from_its_own_annotations_has_its_own_figures() -> No
 
 
 def test_the_version_grows_with_every_change_and_an_edit_is_detected() -> None:
-    then, now = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
-    counted, later = compute_insights(SAMPLE), compute_insights(SAMPLE[1:], {"own": 1})
+    then = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    now = datetime(2026, 2, 1, tzinfo=UTC)
+    counted = compute_insights(SAMPLE)
+    later = compute_insights(SAMPLE[1:], {"own": 1})
     first = insights.refresh_insights({}, counted, then)
     stamped = {"version": 1, "generated_at": "2026-01-02T03:04:05Z"} | counted
     assert first == stamped | {"counted_digest": value_digest(stamped)}
@@ -214,12 +288,20 @@ def test_the_version_grows_with_every_change_and_an_edit_is_detected() -> None:
     second = json.loads(json.dumps(insights.refresh_insights(first, later, now)))
     assert (second["version"], second["generated_at"]) == (2, "2026-02-01T00:00:00Z")
     assert insights.is_counted(second) and not insights.is_edited(second)
-    assert insights.is_edited(second | {"summary": "Best"}) and insights.is_edited(stamped)
+    assert insights.is_edited(second | {"summary": "Best"}) and insights.is_edited(
+        stamped
+    )
     assert not insights.is_counted(WRITTEN) and not insights.is_counted({"model": None})
 
 
 def test_means_use_exact_sums_and_are_never_minus_zero() -> None:
-    by_hand = {"per_review": {"999": {"score": 0.1}, "998": {"score": 0.2}, "997": {"score": -0.304}}}
+    by_hand = {
+        "per_review": {
+            "999": {"score": 0.1},
+            "998": {"score": 0.2},
+            "997": {"score": -0.304},
+        }
+    }
     score = compute_insights(rated(5, 5, 1), by_hand)["overall_sentiment"]["score"]
     assert json.dumps(score) == "0.0"
     scores = compute_insights(rated(4.6, 4.125))["per_review"]
@@ -228,7 +310,9 @@ def test_means_use_exact_sums_and_are_never_minus_zero() -> None:
 
 def test_every_month_between_the_first_and_the_last_is_there() -> None:
     dates = {"0002-02-28T23:59:59-08:00": 5, "0001-12-31": 3.5, "0001-12-02": 2}
-    document = compute_insights(verified(*(small.review(d, date=d, rating=dates[d]) for d in dates)))
+    document = compute_insights(
+        verified(*(small.review(d, date=d, rating=dates[d]) for d in dates))
+    )
     assert document["date_range"] == {"earliest": "0001-12-02", "latest": "0002-02-28"}
     assert document["temporal"]["monthly"] == [
         {"month": "0001-12", "review_count": 2, "average_rating": 2.75, "score": -0.12},
@@ -255,9 +339,18 @@ TRENDS = [
 def test_the_trend_needs_enough_reviews_a_change_and_no_noise(
     late: list[float], early: list[float], trend: str | None
 ) -> None:
-    days = ["2026-10-31", *["2025-11-01"] * (len(late) - 1), *["2025-10-31", "2024-11-01"] * len(early)]
-    dated = zip([*late, *early], days, strict=False)  # two years that end with the newest month
-    reviews = [small.review(f"{n}", rating=stars, date=day) for n, (stars, day) in enumerate(dated)]
+    days = [
+        "2026-10-31",
+        *["2025-11-01"] * (len(late) - 1),
+        *["2025-10-31", "2024-11-01"] * len(early),
+    ]
+    dated = zip(
+        [*late, *early], days, strict=False
+    )  # two years that end with the newest month
+    reviews = [
+        small.review(f"{n}", rating=stars, date=day)
+        for n, (stars, day) in enumerate(dated)
+    ]
     assert compute_insights(verified(*reviews))["temporal"]["trend"] == trend
 
 
@@ -266,7 +359,9 @@ def test_the_trend_needs_enough_reviews_a_change_and_no_noise(
 
 def test_only_aliases_count_once_per_review_and_not_in_replies() -> None:
     reviews = texted("MS\nISHIKAWA, Tobi", "Hana I.", "Tobias", None)
-    replied = [review | {"owner_reply": {"text": "Tobi thanks you"}} for review in reviews]
+    replied = [
+        review | {"owner_reply": {"text": "Tobi thanks you"}} for review in reviews
+    ]
     assert technician(replied, aliases=["Tobi", "ms Ishikawa"])["mention_count"] == 1
 
 
@@ -282,10 +377,15 @@ EXAMPLES = [  # stars and texts: L and S
 
 
 @pytest.mark.parametrize(("mentions", "chosen"), EXAMPLES)
-def test_examples_are_the_newest_long_reviews_and_a_negative_one(mentions: str, chosen: str) -> None:
+def test_examples_are_the_newest_long_reviews_and_a_negative_one(
+    mentions: str, chosen: str
+) -> None:
     pairs = mentions.split()
     reviews = texted(*(LONG if text == "L" else SHORT for _, text in pairs))
-    reviews = [review | {"rating": int(stars)} for review, (stars, _) in zip(reviews, pairs, strict=True)]
+    reviews = [
+        review | {"rating": int(stars)}
+        for review, (stars, _) in zip(reviews, pairs, strict=True)
+    ]
     examples = technician(reviews, aliases=["Hana"])["example_review_ids"]
     assert examples == [reviews[int(position)]["id"] for position in chosen]
 
@@ -305,10 +405,17 @@ PHRASES = [
 
 
 @pytest.mark.parametrize(("mentions", "phrases"), PHRASES)
-def test_phrases_are_the_most_frequent_and_one_of_the_minority(mentions: str, phrases: str) -> None:
+def test_phrases_are_the_most_frequent_and_one_of_the_minority(
+    mentions: str, phrases: str
+) -> None:
     sentiments = {"+": "positive", "0": "neutral", "-": "negative"}
-    lists = [{"aspects": [praise("price", sentiments[sign], phrase)]} for sign, phrase in mentions.split()]
-    assert price(texted(*["abcdeA"] * len(lists)), *lists)["top_phrases"] == list(phrases)
+    lists = [
+        {"aspects": [praise("price", sentiments[sign], phrase)]}
+        for sign, phrase in mentions.split()
+    ]
+    assert price(texted(*["abcdeA"] * len(lists)), *lists)["top_phrases"] == list(
+        phrases
+    )
 
 
 # ---- What the owner writes ----
@@ -316,21 +423,37 @@ def test_phrases_are_the_most_frequent_and_one_of_the_minority(mentions: str, ph
 FIGURES = ["mention_count", "average_rating", "score", "positive_pct"]
 FIGURES += [f"{sentiment}_count" for sentiment in SENTIMENTS]
 KEPT = [
-    ({"mention_count": 9, "score": -0.5}, {"mention_count": 9, "score": -0.5}),  # no aliases: untouched
+    (
+        {"mention_count": 9, "score": -0.5},
+        {"mention_count": 9, "score": -0.5},
+    ),  # no aliases: untouched
     ({"aliases": None, "mention_count": 9}, {"mention_count": 9}),
     *[({"aliases": ["Hana"], figure: 0.5}, {figure: 0.5}) for figure in FIGURES],
-    ({"aliases": ["Hana"], "score": None}, {"mention_count": 1, "average_rating": 5, "score": 1}),
+    (
+        {"aliases": ["Hana"], "score": None},
+        {"mention_count": 1, "average_rating": 5, "score": 1},
+    ),
     ({"aliases": ["Hana"], "example_review_ids": []}, {"example_review_ids": []}),
-    ({"aliases": ["Hana"], "example_review_ids": None}, {"example_review_ids": ["999"]}),
-    ({"aliases": ["Hana"], "top_phrases": ["y"], "own": 1}, {"top_phrases": ["y"], "own": 1}),
+    (
+        {"aliases": ["Hana"], "example_review_ids": None},
+        {"example_review_ids": ["999"]},
+    ),
+    (
+        {"aliases": ["Hana"], "top_phrases": ["y"], "own": 1},
+        {"top_phrases": ["y"], "own": 1},
+    ),
 ]
 
 
 @pytest.mark.parametrize(("written", "kept"), KEPT)
-def test_an_entry_is_counted_unless_it_has_figures_of_its_own(written: Object, kept: Object) -> None:
+def test_an_entry_is_counted_unless_it_has_figures_of_its_own(
+    written: Object, kept: Object
+) -> None:
     person = technician(rated(5, text=LONG), **written)
     assert kept.items() <= person.items() and "aliases" not in person
-    assert person.keys() == {"id", "label", *kept} or not any(written.get(figure) for figure in FIGURES)
+    assert person.keys() == {"id", "label", *kept} or not any(
+        written.get(figure) for figure in FIGURES
+    )
 
 
 def test_what_a_person_wrote_is_kept_but_for_what_is_counted() -> None:
@@ -338,13 +461,23 @@ def test_what_a_person_wrote_is_kept_but_for_what_is_counted() -> None:
         "999": {"own": None, "aspects": [{"id": "x", "sentiment": "neutral"}]},
         "gone": {"score": 1},
     }
-    by_hand = {"summary": "", "topics": [{"id": "t", "label": "T"}], "own": {"a": [1]}, "pull_quote": None}
+    by_hand = {
+        "summary": "",
+        "topics": [{"id": "t", "label": "T"}],
+        "own": {"a": [1]},
+        "pull_quote": None,
+    }
     proposed = {"proposed_summary": "x", "proposed_entities": VOCABULARY["entities"]}
     wrong = dict.fromkeys(COUNTED_KEYS, "by hand")
-    assert wrong.keys() == {"version", "generated_at", "counted_digest", *compute_insights([])} - {
-        *("entities", "per_review")
-    }
-    document = compute_insights(rated(5), by_hand | wrong | proposed | {"per_review": of_reviews})
+    assert wrong.keys() == {
+        "version",
+        "generated_at",
+        "counted_digest",
+        *compute_insights([]),
+    } - {*("entities", "per_review")}
+    document = compute_insights(
+        rated(5), by_hand | wrong | proposed | {"per_review": of_reviews}
+    )
     said = {"score": 1} | {kind: [] for kind in ENTITY_KINDS} | of_reviews["999"]
     assert document == compute_insights(rated(5), {"entities": None}) | by_hand | {
         "per_review": {"999": said}
@@ -355,16 +488,27 @@ def test_what_a_person_wrote_is_kept_but_for_what_is_counted() -> None:
 
 
 def test_an_entry_without_aliases_has_figures_once_somebody_looked_for_it() -> None:
-    reviews, failed = rated(5, 1, text="Hana"), {"failed": "no answer"}
+    reviews = rated(5, 1, text="Hana")
+    failed = {"failed": "no answer"}
     editorial = VOCABULARY | {"entities": {"services": [{"id": "s", "label": "S"}]}}
 
     def counts(*arguments: Any) -> list[Any]:
         document = compute_insights(reviews, *arguments)
-        lists = [document["aspects"], document["topics"], document["entities"]["services"]]
+        lists = [
+            document["aspects"],
+            document["topics"],
+            document["entities"]["services"],
+        ]
         return [entry.get("mention_count") for entries in lists for entry in entries]
 
-    assert counts(editorial) == counts(editorial, annotated(reviews, failed, failed)) == [None] * 4
-    annotations = annotated(reviews, {"aspects": [praise()]}, failed, keys=["aspects/price", "topics/desk"])
+    assert (
+        counts(editorial)
+        == counts(editorial, annotated(reviews, failed, failed))
+        == [None] * 4
+    )
+    annotations = annotated(
+        reviews, {"aspects": [praise()]}, failed, keys=["aspects/price", "topics/desk"]
+    )
     assert counts(editorial, annotations) == [1, None, 0, None]
     by_hand = {"per_review": {"999": {"aspects": []}, "gone": {"services": ["s"]}}}
     assert counts(editorial | by_hand, annotations) == [0, 0, 0, None]
@@ -372,7 +516,9 @@ def test_an_entry_without_aliases_has_figures_once_somebody_looked_for_it() -> N
 
 KEYS = insights.entry_keys(VOCABULARY)
 REVIEWS = rated(5, 4, text="Cheap")
-ANNOTATIONS = annotated(REVIEWS, *[{"aspects": [praise()], "technicians": ["hana"], "score": -1}] * 2)
+ANNOTATIONS = annotated(
+    REVIEWS, *[{"aspects": [praise()], "technicians": ["hana"], "score": -1}] * 2
+)
 ANNOTATIONS["vocabularies"]["w"] = ["aspects/wait"]
 ANNOTATIONS["reviews"]["gone"] = ANNOTATIONS["reviews"]["999"] | {"vocabulary": "w"}
 CURRENT = ANNOTATIONS["reviews"]["998"]
@@ -382,29 +528,52 @@ EDITED = [REVIEWS[0] | {"text": "Cheap!"}, REVIEWS[1]]
 def test_an_annotation_counts_while_its_review_has_the_text_read() -> None:
     document = compute_insights(EDITED, VOCABULARY, ANNOTATIONS)
     assert [entry.get("mention_count") for entry in document["aspects"]] == [1, 0]
-    assert [lists["technicians"] for lists in document["per_review"].values()] == [[], ["Hana I."]]
+    assert [lists["technicians"] for lists in document["per_review"].values()] == [
+        [],
+        ["Hana I."],
+    ]
     assert document["per_review"]["998"]["score"] == 0.5, "only a person may change it"
-    assert document["model"] == f"{MODEL}; reviews read by m" and insights.language_models(document) == "m"
-    failed = compute_insights(REVIEWS, VOCABULARY, annotated(REVIEWS, *[{"failed": "no answer"}] * 2))
+    assert (
+        document["model"] == f"{MODEL}; reviews read by m"
+        and insights.language_models(document) == "m"
+    )
+    failed = compute_insights(
+        REVIEWS, VOCABULARY, annotated(REVIEWS, *[{"failed": "no answer"}] * 2)
+    )
     assert insights.language_models(failed) == insights.language_models({}) == ""
 
 
 @pytest.mark.parametrize(("reviews", "ids"), [(EDITED, ["998"]), ([], [])])
-def test_outdated_annotations_leave_nothing_behind(reviews: list[Any], ids: list[str]) -> None:
+def test_outdated_annotations_leave_nothing_behind(
+    reviews: list[Any], ids: list[str]
+) -> None:
     document = insights.current_annotations(reviews, ANNOTATIONS)
-    assert document == {"vocabularies": {"v": KEYS} if ids else {}, "reviews": dict.fromkeys(ids, CURRENT)}
+    assert document == {
+        "vocabularies": {"v": KEYS} if ids else {},
+        "reviews": dict.fromkeys(ids, CURRENT),
+    }
 
 
-@pytest.mark.parametrize(("said", "keeps"), [({"failed": "cut off"}, True), ({"topics": ["desk"]}, False)])
-def test_a_failed_annotation_keeps_the_earlier_lists_of_the_same_text(said: Object, keeps: bool) -> None:
+@pytest.mark.parametrize(
+    ("said", "keeps"), [({"failed": "cut off"}, True), ({"topics": ["desk"]}, False)]
+)
+def test_a_failed_annotation_keeps_the_earlier_lists_of_the_same_text(
+    said: Object, keeps: bool
+) -> None:
     lists = dict.fromkeys(["998", "999"], said)
     document = insights.extended_annotations(ANNOTATIONS, EDITED, lists, KEYS, "n")
     new = document["reviews"]["998"]
-    source = {"text_digest": CURRENT["text_digest"], "vocabulary": value_digest(KEYS), "model": "n"}
+    source = {
+        "text_digest": CURRENT["text_digest"],
+        "vocabulary": value_digest(KEYS),
+        "model": "n",
+    }
     assert new == (CURRENT if keeps else {}) | source | said
     assert document["reviews"].keys() == ANNOTATIONS["reviews"].keys()
     assert "aspects" not in document["reviews"]["999"], "its text has changed"
-    assert document["vocabularies"] == ANNOTATIONS["vocabularies"] | {value_digest(KEYS): KEYS}
+    assert document["vocabularies"] == ANNOTATIONS["vocabularies"] | {
+        value_digest(KEYS): KEYS
+    }
     assert insights.unread_reviews(EDITED, VOCABULARY, document) == []
 
 
@@ -429,21 +598,32 @@ UNREAD = [
 def test_a_review_with_words_is_unread_until_it_was_read_with_every_entry(
     is_unread: bool, text: str | None, case: Object
 ) -> None:
-    reviews, editorial = rated(5, text=text), VOCABULARY | {"per_review": {"999": case.get("by_hand")}}
+    reviews = rated(5, text=text)
+    editorial = VOCABULARY | {"per_review": {"999": case.get("by_hand")}}
     then = rated(5, text="Cheap")
-    annotations = annotated(then, case["lists"], keys=case.get("keys")) if "lists" in case else {}
-    unread = insights.unread_reviews(reviews, editorial, annotations, again=case.get("again", False))
+    annotations = (
+        annotated(then, case["lists"], keys=case.get("keys")) if "lists" in case else {}
+    )
+    unread = insights.unread_reviews(
+        reviews, editorial, annotations, again=case.get("again", False)
+    )
     assert unread == (reviews if is_unread else [])
 
 
 def test_unknown_names_and_phrases_are_left_out_and_named_once() -> None:
     reviews = rated(5, 4, text="Cheap, and fast")
-    lists = {"aspects": [praise(phrase="Cheap"), praise(phrase="cheap"), praise("?")], "topics": ["?"]}
+    lists = {
+        "aspects": [praise(phrase="Cheap"), praise(phrase="cheap"), praise("?")],
+        "topics": ["?"],
+    }
     annotations = annotated(reviews, lists, lists)
     editorial = VOCABULARY | {"per_review": {"999": {"technicians": ["Bo"]}}}
     document = compute_insights(reviews, editorial, annotations)
     assert document["aspects"][0]["top_phrases"] == ["Cheap"]
-    assert [lists.get("topics") for lists in document["per_review"].values()] == [[], []]
+    assert [lists.get("topics") for lists in document["per_review"].values()] == [
+        [],
+        [],
+    ]
     assert document["per_review"]["998"]["aspects"] == [
         praise(phrase="Cheap"),
         {"id": "price", "sentiment": "positive"},
@@ -454,12 +634,15 @@ def test_unknown_names_and_phrases_are_left_out_and_named_once() -> None:
         'topics: "?" has no entry and is not counted, in 2 review(s)',
         'phrases that are not in their review: 2, such as "cheap"',
     ]
-    assert list(insights.left_out(reviews, VOCABULARY, annotated(reviews, {}, {}))) == []
+    assert (
+        list(insights.left_out(reviews, VOCABULARY, annotated(reviews, {}, {}))) == []
+    )
 
 
 # ---- Validation ----
 
-FIRST, SECOND = "entities/technicians/0", "entities/technicians/1"
+FIRST = "entities/technicians/0"
+SECOND = "entities/technicians/1"
 PEOPLE = [{"id": "a", "label": "A"}, {"id": "b", "label": "B", "aliases": ["Hana"]}]
 TWO = {"entities": {"technicians": PEOPLE}}
 TAKEN = f" already belongs to /{FIRST}"
@@ -480,13 +663,24 @@ def test_a_name_of_two_entries_and_a_misplaced_alias_are_faults(
     path: str, value: Any, fault_path: str, reason: str
 ) -> None:
     editorial = small.changed(TWO, small.steps(path), value)
-    assert list(insights.name_violations(editorial)) == [(tuple(small.steps(fault_path)), reason)]
+    assert list(insights.name_violations(editorial)) == [
+        (tuple(small.steps(fault_path)), reason)
+    ]
 
 
 def test_a_name_may_be_of_two_kinds_and_be_listed_twice() -> None:
     entries = [{"id": "a", "label": "A", "aliases": ["x", "X"]}]
-    both = {"entities": {"services": entries, "problems": [*entries, {"id": "b", "label": "A"}]}}
-    assert list(insights.name_violations(both)) == list(insights.name_violations(TWO)) == []
+    both = {
+        "entities": {
+            "services": entries,
+            "problems": [*entries, {"id": "b", "label": "A"}],
+        }
+    }
+    assert (
+        list(insights.name_violations(both))
+        == list(insights.name_violations(TWO))
+        == []
+    )
 
 
 @given(value=small.any_json)
@@ -496,16 +690,27 @@ def test_any_json_document_can_be_validated(value: Any) -> None:
     list(insights.name_violations(value))
 
 
-NO_REVIEW, NO_TEXT = 'no review with the id "y" is served', '"bad" is in no review'
+NO_REVIEW = 'no review with the id "y" is served'
+NO_TEXT = '"bad" is in no review'
 STALE = [
-    (f"{FIRST}/example_review_ids", ["999", "y"], f"{FIRST}/example_review_ids/1", NO_REVIEW),
+    (
+        f"{FIRST}/example_review_ids",
+        ["999", "y"],
+        f"{FIRST}/example_review_ids/1",
+        NO_REVIEW,
+    ),
     (f"{FIRST}/top_phrases", ["very good", "bad"], f"{FIRST}/top_phrases/1", NO_TEXT),
     ("pull_quote", "bad", "pull_quote", NO_TEXT),
     ("proposed_pull_quote", "bad", "proposed_pull_quote", NO_TEXT),
     ("faq", [{"question": "?", "review_ids": ["y"]}], "faq/0/review_ids/0", NO_REVIEW),
     ("per_review", {"999": {}, "y": {"score": 1}}, "per_review/y", NO_REVIEW),
     ("summary_review_ids", ["999", "y"], "summary_review_ids/1", NO_REVIEW),
-    ("proposed_summary_review_ids", ["999", "y"], "proposed_summary_review_ids/1", NO_REVIEW),
+    (
+        "proposed_summary_review_ids",
+        ["999", "y"],
+        "proposed_summary_review_ids/1",
+        NO_REVIEW,
+    ),
     ("pull_quote", "\u201cVery good\u201d", None, ""),
     ("own", {"review_ids": [[1], None]}, None, ""),
     ("entities", None, None, ""),
@@ -517,5 +722,7 @@ def test_unknown_ids_and_phrases_of_no_review_are_reported(
     path: str, value: Any, stale_path: str | None, reason: str
 ) -> None:
     reviews = rated(5, text="A \u201cnew\u201d door,\nvery  GOOD")
-    stale = list(insights.stale_references(reviews, small.changed(TWO, small.steps(path), value)))
+    stale = list(
+        insights.stale_references(reviews, small.changed(TWO, small.steps(path), value))
+    )
     assert stale == ([(tuple(small.steps(stale_path)), reason)] if stale_path else [])

@@ -6,7 +6,11 @@ from reviewslib.dataset.provenance import published_on, review_called, sources_o
 
 
 def test_sources_are_told_apart_in_any_case_the_most_frequent_first() -> None:
-    assert sources_of(["yelp", "Google", "GOOGLE", "fb", "google"]) == ("Google", "yelp", "fb")
+    assert sources_of(["yelp", "Google", "GOOGLE", "fb", "google"]) == (
+        "Google",
+        "yelp",
+        "fb",
+    )
 
 
 @pytest.mark.parametrize(
@@ -22,10 +26,16 @@ def test_sources_are_told_apart_in_any_case_the_most_frequent_first() -> None:
         ("a b c d e f g h i j", "a, b, c, d, e, f, g, h and elsewhere"),
     ],
 )
-def test_a_list_that_leaves_sources_out_says_elsewhere(sources: str, words: str) -> None:
+def test_a_list_that_leaves_sources_out_says_elsewhere(
+    sources: str, words: str
+) -> None:
     assert published_on(sources.split()) == words
 
 
-@pytest.mark.parametrize(("policy", "words"), [(None, ""), (" \n", ""), ("We ask.", "verified ")])
-def test_reviews_are_called_verified_only_with_a_review_policy(policy: str | None, words: str) -> None:
+@pytest.mark.parametrize(
+    ("policy", "words"), [(None, ""), (" \n", ""), ("We ask.", "verified ")]
+)
+def test_reviews_are_called_verified_only_with_a_review_policy(
+    policy: str | None, words: str
+) -> None:
     assert review_called({"review_policy": policy}) == f"{words}customer review"

@@ -10,11 +10,21 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from reviewslib.dataset.text import alias_of, fold, folded_words, loose_words, loosen, name_words, occurrences
+from reviewslib.dataset.text import (
+    alias_of,
+    fold,
+    folded_words,
+    loose_words,
+    loosen,
+    name_words,
+    occurrences,
+)
 
 # ---- Folding ----
 
-REORDERED = "aeß\u0390\u1fb3한\u1100\u1161\u0301\u0302\u0316\u0344\u0345\u0f71\u0f73\u0f81"
+REORDERED = (
+    "aeß\u0390\u1fb3한\u1100\u1161\u0301\u0302\u0316\u0344\u0345\u0f71\u0f73\u0f81"
+)
 TYPED = "iıİ’‘ʼ´'ŉŁøđ\u01feаеЁёйє5\u05d0\u05bc\u304c" + REORDERED
 texts = st.text(max_size=12) | st.text(TYPED, min_size=1, max_size=12)
 
@@ -25,18 +35,32 @@ texts = st.text(max_size=12) | st.text(TYPED, min_size=1, max_size=12)
 @example("\u01f0")  # casefold takes it apart; NFC puts it together again
 @example("\u1fb3\u0301")
 def test_folding_equals_its_plain_definition_for_any_length(text: str) -> None:
-    assert [fold(text), fold(text * 300)] == [plain.folded(text), plain.folded(text * 300)]
-    assert [loosen(text), loosen(text * 300)] == [plain.loosen(text), plain.loosen(text * 300)]
+    assert [fold(text), fold(text * 300)] == [
+        plain.folded(text),
+        plain.folded(text * 300),
+    ]
+    assert [loosen(text), loosen(text * 300)] == [
+        plain.loosen(text),
+        plain.loosen(text * 300),
+    ]
 
 
-@pytest.mark.parametrize(("base", "folded", "loose"), [("A", "á", "a"), ("5", "5", "5")])
-def test_any_number_of_combining_characters_is_folded(base: str, folded: str, loose: str) -> None:
+@pytest.mark.parametrize(
+    ("base", "folded", "loose"), [("A", "á", "a"), ("5", "5", "5")]
+)
+def test_any_number_of_combining_characters_is_folded(
+    base: str, folded: str, loose: str
+) -> None:
     """`normalize` alone would sort these for minutes."""
-    acute, grave_below, overlay = "\u0301" * 200_000, "\u0316" * 200_000, "\u0338" * 200_000
+    acute = "\u0301" * 200_000
+    grave_below = "\u0316" * 200_000
+    overlay = "\u0338" * 200_000
     marks = overlay + grave_below + acute
     composed = folded + (marks[:-1] if base == "A" else marks)
     assert fold(base + acute + grave_below + overlay) == composed
-    assert loosen(base + acute + grave_below + overlay) == (loose if base == "A" else composed)
+    assert loosen(base + acute + grave_below + overlay) == (
+        loose if base == "A" else composed
+    )
 
 
 @pytest.mark.parametrize(
@@ -52,11 +76,20 @@ def test_any_number_of_combining_characters_is_folded(base: str, folded: str, lo
         ("a", "\u0301a", True),
         *[
             (*pair.split(), False)
-            for pair in ("и й", "е є", "か が", "5 5\u0301", "\u05d1 \u05d1\u05bc", "a æ")
+            for pair in (
+                "и й",
+                "е є",
+                "か が",
+                "5 5\u0301",
+                "\u05d1 \u05d1\u05bc",
+                "a æ",
+            )
         ],
     ],
 )
-def test_marks_are_left_out_where_they_make_no_other_letter(typed: str, written: str, is_equal: bool) -> None:
+def test_marks_are_left_out_where_they_make_no_other_letter(
+    typed: str, written: str, is_equal: bool
+) -> None:
     assert (loosen(typed) == loosen(written)) is is_equal
 
 
@@ -100,7 +133,9 @@ def test_dots_commas_and_hyphens_end_the_words_of_a_name(name: str, words: str) 
         ("x \u2e7fx", "\u2e7f", False),
     ],
 )
-def test_a_mention_is_an_alias_as_whole_words_in_any_case(texts: str, alias: str, expected: bool) -> None:
+def test_a_mention_is_an_alias_as_whole_words_in_any_case(
+    texts: str, alias: str, expected: bool
+) -> None:
     words, whole = alias_of(alias)
     for text in map(folded_words, texts.split("|")):
         assert bool(words in text and whole.search(text)) is expected
@@ -112,9 +147,15 @@ def test_a_mention_is_an_alias_as_whole_words_in_any_case(texts: str, alias: str
 @given(st.text("aAoö\u0308İi ", max_size=12), st.text("aoi ", min_size=1, max_size=5))
 @example("o\u0308 döo\u0308 d", "oo d")
 @example("ao", "a")
-def test_occurrences_are_the_shortest_parts_that_loosely_equal_a_word(text: str, words: str) -> None:
+def test_occurrences_are_the_shortest_parts_that_loosely_equal_a_word(
+    text: str, words: str
+) -> None:
     spans = list(occurrences(text, loose_words(words)))
-    parts = [(start, end) for start in range(len(text)) for end in range(start + 1, len(text) + 1)]
+    parts = [
+        (start, end)
+        for start in range(len(text))
+        for end in range(start + 1, len(text) + 1)
+    ]
     covered = {
         at
         for start, end in parts

@@ -8,30 +8,84 @@ import pytest
 
 from reviewslib.dataset.contract import quoted
 from reviewslib.importer import cells
-from reviewslib.importer.cells import BadRecord, DateFormat, in_zone, read_date, read_stars
+from reviewslib.importer.cells import (
+    BadRecord,
+    DateFormat,
+    in_zone,
+    read_date,
+    read_stars,
+)
 
-BERLIN, DMY = ZoneInfo("Europe/Berlin"), DateFormat()
+BERLIN = ZoneInfo("Europe/Berlin")
+DMY = DateFormat()
 DAYS = {
-    "2024-06-01": ["1.6.24", "01.06.2024", "2024/06/01", "2024-06-01", "1. Juni 2024", "1er juin 2024"],
-    "2024-05-03": ["3 May 2024", "3-May-24", "May 3, 2024", "3. Mai 2024", "3 mai 2024", "3 de mayo de 2024"],
-    "2024-03-05": ["5. März 2024", "5 mars 2024", "5 de marzo de 2024", "Mar. 5th, 2024", "5-Mär-24"],
-    "2024-08-09": ["9. August 2024", "9 août 2024", f"9 agosto{48 * ' '}2024", "09/08/24", "9-8-2024"],
-    "2024-12-01": ["1. Dez. 2024", "1 déc. 2024", "1 dic 2024", "December 1 2024", "1 décembre 2024"],
-    "2024-05-03T21:12:00+02:00": ["May 3, 2024 at 09:12 pm", "3.5.24, 21:12", "2024/05/03 21:12"],
-    "2024-03-05T11:00:00+01:00": [
-        *("2024-03-05 10:00:00 UTC", "2024-03-05T10:00:00.123456789+0000", "1709632800", "1709632800000")
+    "2024-06-01": [
+        "1.6.24",
+        "01.06.2024",
+        "2024/06/01",
+        "2024-06-01",
+        "1. Juni 2024",
+        "1er juin 2024",
     ],
-    "2024-05-03T23:12:00+02:00": [f"3.5.2024 21:12:00 {zone}" for zone in ("+0000", "UTC", "GMT", "Z")],
+    "2024-05-03": [
+        "3 May 2024",
+        "3-May-24",
+        "May 3, 2024",
+        "3. Mai 2024",
+        "3 mai 2024",
+        "3 de mayo de 2024",
+    ],
+    "2024-03-05": [
+        "5. März 2024",
+        "5 mars 2024",
+        "5 de marzo de 2024",
+        "Mar. 5th, 2024",
+        "5-Mär-24",
+    ],
+    "2024-08-09": [
+        "9. August 2024",
+        "9 août 2024",
+        f"9 agosto{48 * ' '}2024",
+        "09/08/24",
+        "9-8-2024",
+    ],
+    "2024-12-01": [
+        "1. Dez. 2024",
+        "1 déc. 2024",
+        "1 dic 2024",
+        "December 1 2024",
+        "1 décembre 2024",
+    ],
+    "2024-05-03T21:12:00+02:00": [
+        "May 3, 2024 at 09:12 pm",
+        "3.5.24, 21:12",
+        "2024/05/03 21:12",
+    ],
+    "2024-03-05T11:00:00+01:00": [
+        *(
+            "2024-03-05 10:00:00 UTC",
+            "2024-03-05T10:00:00.123456789+0000",
+            "1709632800",
+            "1709632800000",
+        )
+    ],
+    "2024-05-03T23:12:00+02:00": [
+        f"3.5.2024 21:12:00 {zone}" for zone in ("+0000", "UTC", "GMT", "Z")
+    ],
 }
 
 
-@pytest.mark.parametrize(("text", "date"), [(text, date) for date, texts in DAYS.items() for text in texts])
+@pytest.mark.parametrize(
+    ("text", "date"), [(text, date) for date, texts in DAYS.items() for text in texts]
+)
 def test_a_date_is_read_as_people_write_it(text: str, date: str) -> None:
     assert in_zone(read_date(text, DMY), BERLIN) == date
 
 
 NO_DATES = "3 Brumaire 2024|May 2024|3 May|1.6|3 May June 2024|3 May 2024 ago|24-05-03|31/02/2024|13/13/24"
-NO_DATES += f"|2024-13-01|2024-01-01 25:00|99999999999|2 months ago|{'9' * 9**5}|1.1.{'9' * 20}"
+NO_DATES += (
+    f"|2024-13-01|2024-01-01 25:00|99999999999|2 months ago|{'9' * 9**5}|1.1.{'9' * 20}"
+)
 NO_DATES += f"|3#5#2024|3 May 2024 10:20 ago|3 May{' ' * 52}2024"
 
 
@@ -39,7 +93,10 @@ NO_DATES += f"|3#5#2024|3 May 2024 10:20 ago|3 May{' ' * 52}2024"
 def test_text_that_is_not_a_date_is_refused(text: str) -> None:
     with pytest.raises(BadRecord) as refused:
         read_date(text, DMY)
-    assert str(refused.value) == f"{quoted(text)} is not a date in a known form, or does not exist"
+    assert (
+        str(refused.value)
+        == f"{quoted(text)} is not a date in a known form, or does not exist"
+    )
 
 
 @pytest.fixture
@@ -52,7 +109,8 @@ def tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-TIME, MDY = "2024-05-03T10:00:00", DateFormat("2024-05-03", "mdy")
+TIME = "2024-05-03T10:00:00"
+MDY = DateFormat("2024-05-03", "mdy")
 READ = [
     ("", DMY, ""),
     (TIME, DMY, TIME),
@@ -66,33 +124,54 @@ READ = [
 
 @pytest.mark.usefixtures("tokyo")
 @pytest.mark.parametrize(("text", "how", "date"), READ)
-def test_a_date_is_a_day_a_moment_or_a_time_without_a_zone(text: str, how: DateFormat, date: str) -> None:
+def test_a_date_is_a_day_a_moment_or_a_time_without_a_zone(
+    text: str, how: DateFormat, date: str
+) -> None:
     assert read_date(text, how) == date
 
 
-ZONED = {"": "", "2024-05-03": "2024-05-03", TIME: f"{TIME}+02:00", f"{TIME}Z": "2024-05-03T12:00:00+02:00"}
+ZONED = {
+    "": "",
+    "2024-05-03": "2024-05-03",
+    TIME: f"{TIME}+02:00",
+    f"{TIME}Z": "2024-05-03T12:00:00+02:00",
+}
 
 
 @pytest.mark.usefixtures("tokyo")
 @pytest.mark.parametrize("date", ZONED)
-def test_a_moment_is_published_in_the_zone_of_the_business_on_any_machine(date: str) -> None:
+def test_a_moment_is_published_in_the_zone_of_the_business_on_any_machine(
+    date: str,
+) -> None:
     assert in_zone(date, BERLIN) == ZONED[date]
 
 
-@pytest.mark.parametrize("refused", ["2024-05-04 is in the future", "1989-12-31 is older than 1990"])
+@pytest.mark.parametrize(
+    "refused", ["2024-05-04 is in the future", "1989-12-31 is older than 1990"]
+)
 def test_a_day_out_of_bounds_is_refused_with_the_bound(refused: str) -> None:
     day, _, reason = refused.partition(" ")
     with pytest.raises(BadRecord, match=f'^"{day}" {reason}$'):
         read_date(day, MDY)
 
 
-ORDERS = {"05/12/24": "dmy mdy", "12/05/2024": "dmy mdy", "13-05-24": "dmy", "05 13 2024": "mdy"}
+ORDERS = {
+    "05/12/24": "dmy mdy",
+    "12/05/2024": "dmy mdy",
+    "13-05-24": "dmy",
+    "05 13 2024": "mdy",
+}
 
 
 def test_dates_allow_the_orders_in_which_each_has_a_month() -> None:
-    assert {text: " ".join(sorted(cells.allowed_orders([text])[0])) for text in ORDERS} == ORDERS
+    assert {
+        text: " ".join(sorted(cells.allowed_orders([text])[0])) for text in ORDERS
+    } == ORDERS
     unclear = ["05/12/24", "13/5/24"]
-    assert cells.allowed_orders([*unclear, "5/5/24", "2024-05-03"]) == ({"dmy"}, unclear)
+    assert cells.allowed_orders([*unclear, "5/5/24", "2024-05-03"]) == (
+        {"dmy"},
+        unclear,
+    )
 
 
 STARS = {  # by scale, 0 where nobody said it
@@ -109,7 +188,9 @@ STARS = {  # by scale, 0 where nobody said it
 
 
 @pytest.mark.parametrize(("scale", "stars"), STARS)
-def test_stars_are_read_on_each_scale_as_tools_write_them(scale: int, stars: float | None) -> None:
+def test_stars_are_read_on_each_scale_as_tools_write_them(
+    scale: int, stars: float | None
+) -> None:
     for text in STARS[scale, stars].split("|"):
         assert repr(read_stars(text, scale)) == repr(stars)  # 4 and not 4.0
 
@@ -120,7 +201,14 @@ def test_the_scale_of_a_rating_is_asked_for(text: str) -> None:
         read_stars(text, 0)
 
 
-NO_STARS = ["positive", "doesn't recommend", "recommended", "negative", "great", "5 out of five"]
+NO_STARS = [
+    "positive",
+    "doesn't recommend",
+    "recommended",
+    "negative",
+    "great",
+    "5 out of five",
+]
 REFUSED = [
     *((text, 0, "is not a number of stars") for text in NO_STARS),
     ("0.5", 0, "is less than one star"),
@@ -129,6 +217,8 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "scale", "reason"), REFUSED)
-def test_text_that_is_not_a_rating_is_refused(text: str, scale: int, reason: str) -> None:
+def test_text_that_is_not_a_rating_is_refused(
+    text: str, scale: int, reason: str
+) -> None:
     with pytest.raises(BadRecord, match=f'^"{text}" {reason}$'):
         read_stars(text, scale)

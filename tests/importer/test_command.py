@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from export_lab import OWN_REVIEWS, ZONE, Shop, item, moment, page, stamped, takeout_files, takeout_id
+from export_lab import (
+    OWN_REVIEWS,
+    ZONE,
+    Shop,
+    item,
+    moment,
+    page,
+    stamped,
+    takeout_files,
+    takeout_id,
+)
 from services import ROOT, SAMPLE
 
 from reviewslib import files
@@ -35,15 +45,30 @@ def one_review(shop: Shop) -> Shop:
 
 # Reviews as real exports have them, by number: the changes to `item`, and the stored fields.
 REAL: dict[int, tuple[dict[str, object], dict[str, object]]] = {
-    1: ({"comment": None, "starRating": "TWO", "policyViolation": {"a": [1]}}, {"rating": 2, "text": None}),
+    1: (
+        {"comment": None, "starRating": "TWO", "policyViolation": {"a": [1]}},
+        {"rating": 2, "text": None},
+    ),
     2: (
-        {"updateTime": moment(40), "reviewReply": {"comment": "¡Gracias!", "updateTime": moment(5)}},
+        {
+            "updateTime": moment(40),
+            "reviewReply": {"comment": "¡Gracias!", "updateTime": moment(5)},
+        },
         {"owner_reply": {"text": "¡Gracias!", "date": "2025-01-06T12:15:00-08:00"}},
     ),
-    3: ({"reviewer": {"displayName": "Hidden", "isAnonymous": True}}, {"author": "A Google user"}),
-    4: ({"createTime": "2025-01-07T20:15:00", "updateTime": None}, {"date": "2025-01-07T12:15:00-08:00"}),
+    3: (
+        {"reviewer": {"displayName": "Hidden", "isAnonymous": True}},
+        {"author": "A Google user"},
+    ),
+    4: (
+        {"createTime": "2025-01-07T20:15:00", "updateTime": None},
+        {"date": "2025-01-07T12:15:00-08:00"},
+    ),
     5: (
-        {"comment": "Takk", "reviewReply": {"comment": "Takk"}},  # what the owner wrote is no review
+        {
+            "comment": "Takk",
+            "reviewReply": {"comment": "Takk"},
+        },  # what the owner wrote is no review
         {"text": None, "owner_reply": {"text": "Takk", "date": None}},
     ),
 }
@@ -59,18 +84,31 @@ def archive(shop: Shop) -> Path:
     """A Takeout of 63 reviews, each in two accounts."""
     items = [item(number, **REAL.get(number, ({}, {}))[0]) for number in range(63)]
     first = takeout_files(items)
-    return shop.zip(stamped(90), first | {name.replace("-1/", "-2/"): data for name, data in first.items()})
+    return shop.zip(
+        stamped(90),
+        first | {name.replace("-1/", "-2/"): data for name, data in first.items()},
+    )
 
 
 def test_a_takeout_becomes_a_data_set(shop: Shop, archive: Path) -> None:
     assert "new: 63\n" in shop.told(archive)
     assert shop.document["business"] == BLANK_BUSINESS | {"name": "Bó's Bakarí"}
     for number, (_, served) in REAL.items():
-        plain = {"id": takeout_id(number), "author": f"Ósk Nr{number}", "rating": 5, "source": "google"}
-        plain |= {"date": f"2025-01-{number + 1:02}T12:15:00-08:00", "owner_reply": None}
+        plain = {
+            "id": takeout_id(number),
+            "author": f"Ósk Nr{number}",
+            "rating": 5,
+            "source": "google",
+        }
+        plain |= {
+            "date": f"2025-01-{number + 1:02}T12:15:00-08:00",
+            "owner_reply": None,
+        }
         plain |= {"text": f"Kom aftur, í {number}. skipti"}
         stored = shop.reviews[takeout_id(number)]
-        assert stored == plain | ({"date": stored["date"]} if number == 4 else {}) | served
+        assert (
+            stored == plain | ({"date": stored["date"]} if number == 4 else {}) | served
+        )
     readable = shop.files()["reviews.json"].decode()
     assert '\n },\n "reviews": [\n  {\n   "id": ' in readable and "Ósk" in readable
 
@@ -84,9 +122,12 @@ def test_a_second_import_changes_no_byte(shop: Shop, archive: Path) -> None:
     assert shop.files() == before
 
 
-def test_a_folder_is_imported_like_an_archive_even_if_names_are_not_utf_8(shop: Shop) -> None:
+def test_a_folder_is_imported_like_an_archive_even_if_names_are_not_utf_8(
+    shop: Shop,
+) -> None:
     items = [item(n) for n in range(50)]
-    folder, other = Path(os.fsdecode(os.fsencode(shop.root) + b"/x\xff")), Shop(shop.root / "other")
+    folder = Path(os.fsdecode(os.fsencode(shop.root) + b"/x\xff"))
+    other = Shop(shop.root / "other")
     for name, content in takeout_files(items).items():
         shop.file(f"{folder}/{os.fsdecode(bytes([254]))}/{name}", content)
     shop.take(folder)
@@ -94,18 +135,34 @@ def test_a_folder_is_imported_like_an_archive_even_if_names_are_not_utf_8(shop: 
     assert (shop.document, shop.state) == (other.document, other.state)
 
 
-def test_climbing_paths_write_nothing_and_the_owners_reviews_are_skipped(shop: Shop) -> None:
-    climbing = {"../../../l/reviews.json": page([item(2)]), "Maps/Reviews.json": OWN_REVIEWS}
+def test_climbing_paths_write_nothing_and_the_owners_reviews_are_skipped(
+    shop: Shop,
+) -> None:
+    climbing = {
+        "../../../l/reviews.json": page([item(2)]),
+        "Maps/Reviews.json": OWN_REVIEWS,
+    }
     archive = shop.zip("c.zip", takeout_files([item(1)]) | climbing)
-    assert f"skipped: {archive}:Maps/Reviews.json: reviews that you wrote yourself" in shop.told(archive)
+    assert (
+        f"skipped: {archive}:Maps/Reviews.json: reviews that you wrote yourself"
+        in shop.told(archive)
+    )
     assert len(shop.reviews) == 2
-    assert sorted(path.name for path in shop.root.iterdir() if path.is_dir()) == ["data"]
+    assert sorted(path.name for path in shop.root.iterdir() if path.is_dir()) == [
+        "data"
+    ]
 
 
 def test_a_business_that_was_filled_in_survives_imports(one_review: Shop) -> None:
-    dataset = load(shipped_contract(), one_review.files()["reviews.json"], None, ServiceUrls())
-    assert dataset.business == dict.fromkeys(BLANK_BUSINESS) | {"name": "B"}, "a blank one is not served"
-    document = one_review.document | {"aggregate_rating": {"rating_value": 1, "review_count": 9}}
+    dataset = load(
+        shipped_contract(), one_review.files()["reviews.json"], None, ServiceUrls()
+    )
+    assert dataset.business == dict.fromkeys(BLANK_BUSINESS) | {"name": "B"}, (
+        "a blank one is not served"
+    )
+    document = one_review.document | {
+        "aggregate_rating": {"rating_value": 1, "review_count": 9}
+    }
     document["business"]["description"] = "Buns"
     one_review.file("data/reviews.json", json.dumps(document))
     told = one_review.told(one_review.page(item(2)))
@@ -114,7 +171,10 @@ def test_a_business_that_was_filled_in_survives_imports(one_review: Shop) -> Non
 
 
 def test_a_dry_run_reports_and_leaves_no_trace(shop: Shop) -> None:
-    assert shop.run(shop.page(item(1)), "--dry-run", "--zone", ZONE, "--name", "B") == EXIT_SUCCESS
+    assert (
+        shop.run(shop.page(item(1)), "--dry-run", "--zone", ZONE, "--name", "B")
+        == EXIT_SUCCESS
+    )
     outcome = f"{shop.data}/reviews.json: changed, 1 review(s)"
     assert shop.output().out == f"new: 1\n{outcome}\nA dry run: nothing was written.\n"
     shop.refused(shop.page(item(1)), "--dry-run")
@@ -145,20 +205,36 @@ def test_imports_count_again_once_insights_were_counted(one_review: Shop) -> Non
     assert insights(one_review) == (2, 2, None)
 
 
-def test_a_count_lists_mentions_and_a_second_one_changes_no_byte(one_review: Shop) -> None:
+def test_a_count_lists_mentions_and_a_second_one_changes_no_byte(
+    one_review: Shop,
+) -> None:
     names = [{"id": n, "label": n, "aliases": [n]} for n in ("skipti", "Bo")]
     areas = [{"id": "i", "label": "Í", "aliases": ["í"]}, {"id": "u", "label": "Ú"}]
     entities = {"technicians": names, "service_areas": areas}
     one_review.file("data/editorial.json", json.dumps({"entities": entities}))
     mentions = "technicians: skipti: 1\ntechnicians: Bo: 0\nservice areas: Í: 1\n"
-    assert counted(one_review) == f"{mentions}{one_review.data}/insights.json: changed, 1 review(s)\n"
+    assert (
+        counted(one_review)
+        == f"{mentions}{one_review.data}/insights.json: changed, 1 review(s)\n"
+    )
     before = one_review.files()
-    assert counted(one_review) == f"{mentions}{one_review.data}/insights.json: unchanged, 1 review(s)\n"
+    assert (
+        counted(one_review)
+        == f"{mentions}{one_review.data}/insights.json: unchanged, 1 review(s)\n"
+    )
     assert one_review.files() == before
 
 
-def test_insights_by_hand_become_the_editorial_file_when_counted(one_review: Shop) -> None:
-    by_hand = {"version": 7, "model": "me", "review_count": 9, "summary": "Good", "topics": []}
+def test_insights_by_hand_become_the_editorial_file_when_counted(
+    one_review: Shop,
+) -> None:
+    by_hand = {
+        "version": 7,
+        "model": "me",
+        "review_count": 9,
+        "summary": "Good",
+        "topics": [],
+    }
     one_review.file("data/insights.json", json.dumps(by_hand))
     one_review.take(one_review.page(item(2)))
     counted(one_review, "--dry-run")
@@ -168,7 +244,9 @@ def test_insights_by_hand_become_the_editorial_file_when_counted(one_review: Sho
     assert insights(one_review) == (8, 2, "Good")
 
 
-EDITED = "edited after counting; move your changes into editorial.json and remove this file"
+EDITED = (
+    "edited after counting; move your changes into editorial.json and remove this file"
+)
 BOTH = "not counted, but editorial.json exists; move your entries there and remove this file"
 
 
@@ -183,7 +261,9 @@ def test_insights_that_a_person_wrote_are_not_overwritten(
     assert one_review.refused("--count").startswith(f"insights.json: {reason}\n")
 
 
-def test_reviews_are_imported_even_if_the_insights_cannot_be_counted(one_review: Shop) -> None:
+def test_reviews_are_imported_even_if_the_insights_cannot_be_counted(
+    one_review: Shop,
+) -> None:
     one_review.file("data/editorial.json", '{"summary": 5}')
     assert one_review.run(one_review.page(item(1), item(2))) == EXIT_BAD_DATA
     told = one_review.output().err
@@ -194,29 +274,43 @@ def test_reviews_are_imported_even_if_the_insights_cannot_be_counted(one_review:
 
 # ---- Files of the data directory ----
 
-SAMPLE_FAULT = (
-    "{}/%s: a file of the sample, which no import changes; choose another directory: --data my-data"
+SAMPLE_FAULT = "{}/%s: a file of the sample, which no import changes; choose another directory: --data my-data"
+SAMPLE_REVIEWS, SAMPLE_INSIGHTS = (
+    (SAMPLE / f"{name}.json").read_bytes() for name in ("reviews", "insights")
 )
-SAMPLE_REVIEWS, SAMPLE_INSIGHTS = ((SAMPLE / f"{name}.json").read_bytes() for name in ("reviews", "insights"))
 WRONG: dict[str, tuple[str, bytes | None]] = {  # by fault: the file and its content
     SAMPLE_FAULT % "reviews.json": ("reviews.json", SAMPLE_REVIEWS),
     SAMPLE_FAULT % "insights.json": ("insights.json", SAMPLE_INSIGHTS),
     SAMPLE_FAULT % "editorial.json": ("editorial.json", SAMPLE_INSIGHTS),
-    "reviews.json: 'reviews' is a required property": ("reviews.json", b'{"business": {"name": "B"}}'),
+    "reviews.json: 'reviews' is a required property": (
+        "reviews.json",
+        b'{"business": {"name": "B"}}',
+    ),
     "suppressed.txt: not UTF-8": ("suppressed.txt", b"\xff"),
-    "{}/insights.json: cannot be read: it is not a regular file": ("insights.json", None),
+    "{}/insights.json: cannot be read: it is not a regular file": (
+        "insights.json",
+        None,
+    ),
 }
 
 
 @pytest.mark.parametrize("fault", WRONG)
 def test_a_wrong_file_stops_a_command(one_review: Shop, fault: str) -> None:
     name, content = WRONG[fault]
-    (one_review.data / name).mkdir() if content is None else one_review.file(f"data/{name}", content)
-    assert one_review.refused(one_review.page(item(2))).startswith(fault.format(one_review.data))
+    (one_review.data / name).mkdir() if content is None else one_review.file(
+        f"data/{name}", content
+    )
+    assert one_review.refused(one_review.page(item(2))).startswith(
+        fault.format(one_review.data)
+    )
 
 
-@pytest.mark.parametrize("name", ["import-state.draft.json", "reviews.json", "import-state.json"])
-def test_an_interrupted_import_leaves_all_before_or_all_after(one_review: Shop, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["import-state.draft.json", "reviews.json", "import-state.json"]
+)
+def test_an_interrupted_import_leaves_all_before_or_all_after(
+    one_review: Shop, name: str
+) -> None:
     """The state is put in its place after reviews.json; until then its draft counts."""
     words = [one_review.takeout(9, [1, 2, 3]), "--allow-removals"]
     one_review.run_until_killed(*words, name=name)
@@ -241,29 +335,41 @@ WRONG_USAGE = {  # by words of a command, the error
     "--data x y.zip --redact y z": ONE_TASK,
     "y.csv --data x --scale 7": "argument --scale: invalid choice: '7'",
     **{
-        f"y --data x --zone {zone}": f"argument --zone: {zone}: {ZONE_HINT}" for zone in ("Mars/Base", "../x")
+        f"y --data x --zone {zone}": f"argument --zone: {zone}: {ZONE_HINT}"
+        for zone in ("Mars/Base", "../x")
     },
-    **{f"y --data x --map {pair}": f"argument --map: {pair}: {MAP_HINT}" for pair in ("foo=y", "author=")},
+    **{
+        f"y --data x --map {pair}": f"argument --map: {pair}: {MAP_HINT}"
+        for pair in ("foo=y", "author=")
+    },
     "y --data x --map author=YOUR": "argument --map: replace YOUR with your own words\n",
     "y --data x --zone YOUR/ZONE": "argument --zone: replace YOUR with your own words\n",
 }
 
 
 @pytest.mark.parametrize("line", WRONG_USAGE)
-def test_wrong_usage_is_status_2_and_named(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_is_status_2_and_named(
+    line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as exit:
         command.main(line.split())
     assert exit.value.code == 2
-    assert capsys.readouterr().err.startswith(f"{USAGE}reviewsd-import: error: {WRONG_USAGE[line]}")
+    assert capsys.readouterr().err.startswith(
+        f"{USAGE}reviewsd-import: error: {WRONG_USAGE[line]}"
+    )
 
 
 @pytest.mark.parametrize("words", [("absent.zip",), (300 * "a",), ("--drop", "absent")])
 def test_what_is_absent_is_refused(shop: Shop, words: tuple[str, ...]) -> None:
-    assert shop.refused(*words, "--name", "B").startswith(f"{words[-1]}: cannot be read: ")
+    assert shop.refused(*words, "--name", "B").startswith(
+        f"{words[-1]}: cannot be read: "
+    )
 
 
 def test_a_count_without_reviews_names_the_missing_file(shop: Shop) -> None:
-    assert shop.refused("--count").startswith(f"reviews.json: no such file in {shop.data}\n")
+    assert shop.refused("--count").startswith(
+        f"reviews.json: no such file in {shop.data}\n"
+    )
 
 
 # ---- Failures ----
@@ -295,22 +401,36 @@ def test_an_interruption_is_status_130(one_review: Shop) -> None:
     assert one_review.output().err == "stopped; run the same command again\n"
 
 
-OUTPUTS = {">&-": (0, b""), "| cat": (0, b""), "> /dev/full": (1, b"the output: No space left")}
+OUTPUTS = {
+    ">&-": (0, b""),
+    "| cat": (0, b""),
+    "> /dev/full": (1, b"the output: No space left"),
+}
 FEW_CHARACTERS = os.environ | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
 
 
 @pytest.mark.parametrize("stdout", OUTPUTS)
-def test_an_output_in_ascii_or_a_closed_one_is_no_fault_and_a_full_one_is(shop: Shop, stdout: str) -> None:
+def test_an_output_in_ascii_or_a_closed_one_is_no_fault_and_a_full_one_is(
+    shop: Shop, stdout: str
+) -> None:
     path = shop.csv(["Ann", "5", "2024-01-01", "Bjørn"])
-    line = f"{shlex.join(PROGRAM)} {path} --data {shop.data} --name É --source ö {stdout}"
+    line = (
+        f"{shlex.join(PROGRAM)} {path} --data {shop.data} --name É --source ö {stdout}"
+    )
     command = ["bash", "-o", "pipefail", "-c", line]
     ran = subprocess.run(command, env=FEW_CHARACTERS, capture_output=True, check=False)
     status, told = OUTPUTS[stdout]
-    assert ran.returncode == status and ran.stderr.startswith(told) and (told or not ran.stderr)
+    assert (
+        ran.returncode == status
+        and ran.stderr.startswith(told)
+        and (told or not ran.stderr)
+    )
 
 
 def test_help_is_printed_in_ascii_too() -> None:
-    told = subprocess.run([*PROGRAM, "--help"], env=FEW_CHARACTERS, capture_output=True, check=True).stdout
+    told = subprocess.run(
+        [*PROGRAM, "--help"], env=FEW_CHARACTERS, capture_output=True, check=True
+    ).stdout
     assert b"\\u201cCamille R.\\u201d" in told
 
 
@@ -335,16 +455,25 @@ def drop(shop: Shop) -> Path:
     return shop.root / "drop"
 
 
-def test_a_drop_folder_is_imported_and_what_is_no_export_is_named(shop: Shop, drop: Path) -> None:
+def test_a_drop_folder_is_imported_and_what_is_no_export_is_named(
+    shop: Shop, drop: Path
+) -> None:
     lines = shop.told("--drop", drop).splitlines()
     assert len(shop.reviews) == 21
-    assert any(line.startswith("faulty, not imported: 3: ") for line in lines), "they do not add up"
+    assert any(line.startswith("faulty, not imported: 3: ") for line in lines), (
+        "they do not add up"
+    )
     skipped = [line for line in lines if line.startswith("skipped: ")]
     part = "takeout-20260101T101112Z-002.zip.part"
     names = ["desktop.ini", "holiday", "link", "strange.csv", part, "too faulty.csv"]
-    assert [line.removeprefix(f"skipped: {drop}/").partition(":")[0] for line in skipped] == names
+    assert [
+        line.removeprefix(f"skipped: {drop}/").partition(":")[0] for line in skipped
+    ] == names
     assert f"skipped: {drop}/link: a symlink; give the file itself" in skipped
-    assert f"skipped: {drop}/strange.csv: the header is unknown; import it once by hand" in skipped
+    assert (
+        f"skipped: {drop}/strange.csv: the header is unknown; import it once by hand"
+        in skipped
+    )
 
 
 def test_symlinks_in_a_folder_are_skipped_and_named(shop: Shop) -> None:
@@ -354,18 +483,34 @@ def test_symlinks_in_a_folder_are_skipped_and_named(shop: Shop) -> None:
     assert told in shop.told(folder, "--name=B")
 
 
-def test_the_units_own_command_needs_no_flag_after_the_first_time(shop: Shop, drop: Path) -> None:
+def test_the_units_own_command_needs_no_flag_after_the_first_time(
+    shop: Shop, drop: Path
+) -> None:
     unit = (ROOT / "deploy/reviewsd-import.service").read_text(encoding="utf-8")
-    house, explained = shop.file("drop/house.csv", "Who;Mark;Day\nAnn;9;05/13/24\n"), "author=who,rating=mark"
+    house = shop.file("drop/house.csv", "Who;Mark;Day\nAnn;9;05/13/24\n")
+    explained = "author=who,rating=mark"
     shop.take(drop / stamped(60))
-    words = ["--map", f"{explained},date=day,text=-,reply=-,status=-", "--source", "book", "--scale", "10"]
+    words = [
+        "--map",
+        f"{explained},date=day,text=-,reply=-,status=-",
+        "--source",
+        "book",
+        "--scale",
+        "10",
+    ]
     shop.take(house, *words)
     shop.file("drop/house.csv", "Who;Mark;Day\nAnn;9;05/13/24\nBo;8;05/06/24\n")
     match = re.search(r"reviewsd-import (--drop \S+ --data \S+) ", unit)
     assert match
-    line = match[1].replace("/srv/reviews-drop", str(drop)).replace("/srv/reviews", str(shop.data))
+    line = (
+        match[1]
+        .replace("/srv/reviews-drop", str(drop))
+        .replace("/srv/reviews", str(shop.data))
+    )
     assert command.main(line.split()) == EXIT_SUCCESS
-    in_house = [review for review in shop.reviews.values() if review["source"] == "book"]
+    in_house = [
+        review for review in shop.reviews.values() if review["source"] == "book"
+    ]
     assert {(entry["rating"], entry["date"]) for entry in in_house} == {
         (4.5, "2024-05-13"),
         (4, "2024-05-06"),
@@ -375,7 +520,9 @@ def test_the_units_own_command_needs_no_flag_after_the_first_time(shop: Shop, dr
     assert shop.files() == before
 
 
-def test_a_drop_folder_without_exports_is_a_fault_unless_it_is_empty(one_review: Shop) -> None:
+def test_a_drop_folder_without_exports_is_a_fault_unless_it_is_empty(
+    one_review: Shop,
+) -> None:
     drop = one_review.file("drop/a.jpg", b"\xff\xd8").parent
     assert one_review.refused("--drop", drop).endswith(
         "\nThere is nothing to import.\nNothing was written.\n"

@@ -25,7 +25,9 @@ NO_NAME = "--map does not name a column for"
 
 def read(text: str | bytes, **said: Any) -> Export:
     content = text.encode() if isinstance(text, str) else text
-    return read_csv(content, "a.csv", T, Options(table=TableSettings(**said)), shipped_contract())
+    return read_csv(
+        content, "a.csv", T, Options(table=TableSettings(**said)), shipped_contract()
+    )
 
 
 def all_of(**columns: str) -> dict[str, str]:
@@ -33,8 +35,13 @@ def all_of(**columns: str) -> dict[str, str]:
     return dict.fromkeys(TO_ANSWER, NO_COLUMN) | columns
 
 
-TABLES = Path(__file__).with_name("tables")  # an export of each tool, and the reviews that are stored
-NO_SOURCE = ("Site Reviews", "WooCommerce")  # tools whose reviews come from the owner's website
+TABLES = Path(__file__).with_name(
+    "tables"
+)  # an export of each tool, and the reviews that are stored
+NO_SOURCE = (
+    "Site Reviews",
+    "WooCommerce",
+)  # tools whose reviews come from the owner's website
 
 
 @pytest.mark.parametrize("tool", FORMATS["header_sets"])
@@ -46,7 +53,9 @@ def test_the_export_of_a_known_tool_needs_no_map(
     reviews = shop.document["reviews"]
     assert_reviewed(TABLES / f"{tool}.json", readable(reviews).decode())
     hidden = sum(not review.get("verified", True) for review in reviews)
-    assert (f"not verified or not published, so not served: {hidden}\n" in told) is bool(hidden)
+    assert (
+        f"not verified or not published, so not served: {hidden}\n" in told
+    ) is bool(hidden)
     assert FORMATS["header_sets"][tool]["evidence"]
 
 
@@ -62,8 +71,13 @@ def test_the_template_is_imported_as_it_is(shop: Shop) -> None:
         command.main(["--template"])
     assert shop.output().out == HEADER.replace(" ", ",") + "\n"
     shop.take(shop.csv(ROW, header=HEADER), "--name", "B")
-    plain = dict(zip(HEADER.split()[1:7], ROW[1:7], strict=True)) | {"rating": 5, "id": "fb-7"}
-    assert shop.only() == plain | {"owner_reply": {"text": "Thanks", "date": "2024-01-03"}}
+    plain = dict(zip(HEADER.split()[1:7], ROW[1:7], strict=True)) | {
+        "rating": 5,
+        "id": "fb-7",
+    }
+    assert shop.only() == plain | {
+        "owner_reply": {"text": "Thanks", "date": "2024-01-03"}
+    }
 
 
 def test_columns_that_are_not_used_are_named_once(shop: Shop) -> None:
@@ -79,32 +93,60 @@ UNKNOWN = "Author name,Stars,Date,Text,Hidden,\n,,,,,\nAnn,5,2024-01-02,Good,,x\
 
 
 def test_an_unknown_header_is_a_question(shop: Shop) -> None:
-    other, path = shop.csv(ROW, header=HEADER), shop.file("b.csv", UNKNOWN)
+    other = shop.csv(ROW, header=HEADER)
+    path = shop.file("b.csv", UNKNOWN)
     lines = shop.refused(other, path, "--name", "B").splitlines()
     assert lines[:2] == [f"{path}: the header is unknown.", "Its columns are:"]
-    columns = zip(*(line.split(",") for line in UNKNOWN.split("\n,,,,,\n")), strict=True)
-    assert lines[2:8] == [f'  "{name}", such as "{value.strip()}"' for name, value in columns]
-    answers = "author=YOUR,rating=YOUR,date=YOUR,text=YOUR,source=YOUR,reply=YOUR,status=YOUR"
+    columns = zip(
+        *(line.split(",") for line in UNKNOWN.split("\n,,,,,\n")), strict=True
+    )
+    assert lines[2:8] == [
+        f'  "{name}", such as "{value.strip()}"' for name, value in columns
+    ]
+    answers = (
+        "author=YOUR,rating=YOUR,date=YOUR,text=YOUR,source=YOUR,reply=YOUR,status=YOUR"
+    )
     assert lines[-2] == f"  --map {answers}"
 
 
 NAMED = {"author": "who", "rating": "mark", "date": "day"}
-NOT_ONE, MAPPED = "not exactly one column is called", all_of(**NAMED)
+NOT_ONE = "not exactly one column is called"
+MAPPED = all_of(**NAMED)
 OPEN = [  # a header, what --map says, the fault
     ("who,mark,day", {}, "the header is unknown"),
     ("id,text,source", {}, "the header is unknown"),
-    ("nickname,rating,date,review", {}, "the header is unknown"),  # of Loox, but a status may be hidden
-    ("author,rating,date", dict.fromkeys(["author"], "author"), f"{NO_NAME} {', '.join(TO_ANSWER[1:])}"),
+    (
+        "nickname,rating,date,review",
+        {},
+        "the header is unknown",
+    ),  # of Loox, but a status may be hidden
+    (
+        "author,rating,date",
+        dict.fromkeys(["author"], "author"),
+        f"{NO_NAME} {', '.join(TO_ANSWER[1:])}",
+    ),
     ("who,mark,day,who", MAPPED, f'{NOT_ONE} "who"; --map applies to all tables'),
     ("who,mark,on", MAPPED, f'{NOT_ONE} "day"; --map applies to all tables'),
-    ("author,rating,date", MAPPED, f'{NOT_ONE} "who", "mark", "day"; --map applies to all tables'),
-    *(("who,mark,day", MAPPED | {field: NO_COLUMN}, f"{NO_NAME} {field}") for field in NAMED),
-    *(("who,mark,day", MAPPED | {field: ""}, f"{NO_NAME} {field}") for field in TO_ANSWER),
+    (
+        "author,rating,date",
+        MAPPED,
+        f'{NOT_ONE} "who", "mark", "day"; --map applies to all tables',
+    ),
+    *(
+        ("who,mark,day", MAPPED | {field: NO_COLUMN}, f"{NO_NAME} {field}")
+        for field in NAMED
+    ),
+    *(
+        ("who,mark,day", MAPPED | {field: ""}, f"{NO_NAME} {field}")
+        for field in TO_ANSWER
+    ),
 ]
 
 
 @pytest.mark.parametrize(("header", "columns", "fault"), OPEN)
-def test_a_map_names_one_column_for_each_field(header: str, columns: dict[str, str], fault: str) -> None:
+def test_a_map_names_one_column_for_each_field(
+    header: str, columns: dict[str, str], fault: str
+) -> None:
     said = {"map": {field: column for field, column in columns.items() if column}}
     with pytest.raises(NeedsDecision) as asked:
         read(f"{header}\nAnn,5,2024-01-02\n", **said)
@@ -113,15 +155,30 @@ def test_a_map_names_one_column_for_each_field(header: str, columns: dict[str, s
 
 def test_a_column_with_commas_may_have_a_map_flag_of_its_own(shop: Shop) -> None:
     path = shop.file("a.csv", '"Customer, and who",Stars,Posted On\nAnn,5,2024-01-02\n')
-    maps = ["author=customer, and who", "rating=STARS", "date=posted_on", "text=-", "reply=-", "status=-"]
-    shop.take(path, *(f"--map={pair}" for pair in maps), "--name", "B", "--source", "fb")
+    maps = [
+        "author=customer, and who",
+        "rating=STARS",
+        "date=posted_on",
+        "text=-",
+        "reply=-",
+        "status=-",
+    ]
+    shop.take(
+        path, *(f"--map={pair}" for pair in maps), "--name", "B", "--source", "fb"
+    )
     assert shop.only()["author"] == "Ann"
 
 
 QUESTIONS = {  # by flag, a row and the question
-    "--source": ("Ann,5,2024-01-02,", "it does not say where its reviews were published."),
+    "--source": (
+        "Ann,5,2024-01-02,",
+        "it does not say where its reviews were published.",
+    ),
     "--scale": ("Ann,8,2024-01-02,fb", 'the scale of the rating "8" is not known.'),
-    "--date-order": ("Ann,5,05/03/2024,fb", "is the day or the month first in these dates?"),
+    "--date-order": (
+        "Ann,5,05/03/2024,fb",
+        "is the day or the month first in these dates?",
+    ),
 }
 
 
@@ -133,14 +190,22 @@ def test_what_a_table_leaves_open_is_a_question(shop: Shop, flag: str) -> None:
     assert told.startswith(f"{path}: {question}") and f"\n  {flag} YOUR\n" in told
 
 
-def test_the_source_of_a_table_with_the_templates_header_is_not_remembered(shop: Shop) -> None:
+def test_the_source_of_a_table_with_the_templates_header_is_not_remembered(
+    shop: Shop,
+) -> None:
     path = shop.csv(["Eve", "5", "2024-01-05", ""])
     shop.take(path, "--name", "B", "--source", "fb")
     assert "it does not say where its reviews were published" in shop.refused(path)
 
 
-MARKS, MARK_ROW = "Who Mark On By", ["Ann", "4", "05/03/2024", "Bo"]
-EXPLAINED = ["--map", "author=Who,rating=Mark,date=On,text=-,reply=-,status=-", "--scale", "10"]
+MARKS = "Who Mark On By"
+MARK_ROW = ["Ann", "4", "05/03/2024", "Bo"]
+EXPLAINED = [
+    "--map",
+    "author=Who,rating=Mark,date=On,text=-,reply=-,status=-",
+    "--scale",
+    "10",
+]
 EXPLAINED += ["--source", "fb", "--date-order", "mdy", "--name", "B"]
 
 
@@ -155,7 +220,10 @@ CORRECTED = {  # by the right option: the review as it then is
     ("--source", "other"): {"source": "other"},
     ("--scale", "5"): {"rating": 4},
     ("--date-order", "dmy"): {"date": "2024-03-05"},
-    ("--map", "author=By,rating=Mark,date=On,text=Who,reply=-,status=-"): {"author": "Bo", "text": "Ann"},
+    ("--map", "author=By,rating=Mark,date=On,text=Who,reply=-,status=-"): {
+        "author": "Bo",
+        "text": "Ann",
+    },
 }
 
 
@@ -164,16 +232,22 @@ def test_a_wrong_option_is_corrected_once_its_reviews_are_deleted(
     explained: Shop, option: tuple[str, str]
 ) -> None:
     wrong = explained.only()
-    explained.file("data/reviews.json", json.dumps(explained.document | {"reviews": []}))
+    explained.file(
+        "data/reviews.json", json.dumps(explained.document | {"reviews": []})
+    )
     explained.take(explained.root / "a.csv", *option)
     explained.take(explained.root / "a.csv")
-    assert explained.only() == wrong | CORRECTED[option] | {"id": explained.only()["id"]}
+    assert explained.only() == wrong | CORRECTED[option] | {
+        "id": explained.only()["id"]
+    }
 
 
 def test_dates_of_both_orders_are_a_question_that_an_answer_settles(shop: Shop) -> None:
     path = shop.csv(*(["Ann", "5", date, "x"] for date in ("13/02/2024", "02/13/2024")))
     options = ("--name", "B", "--source", "fb")
-    assert "is the day or the month first in these dates?" in shop.refused(path, *options)
+    assert "is the day or the month first in these dates?" in shop.refused(
+        path, *options
+    )
     shop.take(path, *options, "--date-order", "dmy")
     assert shop.only()["date"] == "2024-02-13"
 
@@ -181,24 +255,56 @@ def test_dates_of_both_orders_are_a_question_that_an_answer_settles(shop: Shop) 
 # ---- Rows ----
 
 
-HEAD, LONG = "author,rating,date,source,text", "line\n" * 80 + "and so on"
-READ: list[tuple[str, dict[str, object]]] = [  # a table of one row, and fields of its review
-    *((f"{HEAD}\nAnn,5,2024-01-02,fb,{cell}\n", {"text": cell[1:]}) for cell in ("'=1+1", "'-5 stars")),
+HEAD = "author,rating,date,source,text"
+LONG = "line\n" * 80 + "and so on"
+READ: list[
+    tuple[str, dict[str, object]]
+] = [  # a table of one row, and fields of its review
+    *(
+        (f"{HEAD}\nAnn,5,2024-01-02,fb,{cell}\n", {"text": cell[1:]})
+        for cell in ("'=1+1", "'-5 stars")
+    ),
     (f"{HEAD}\nAnn,5,2024-01-02,fb,'tis good\n", {"text": "'tis good"}),
-    *((f"{HEAD}\nAnn,5,2024-01-02,fb,{cell}\n", {"text": None}) for cell in ("NULL", "nan", "")),
-    (f'{HEAD}\n"Ann\nRoe",5,2024-01-02,fb,"{LONG} ""so"""\n', {"author": "Ann Roe", "text": f'{LONG} "so"'}),
+    *(
+        (f"{HEAD}\nAnn,5,2024-01-02,fb,{cell}\n", {"text": None})
+        for cell in ("NULL", "nan", "")
+    ),
+    (
+        f'{HEAD}\n"Ann\nRoe",5,2024-01-02,fb,"{LONG} ""so"""\n',
+        {"author": "Ann Roe", "text": f'{LONG} "so"'},
+    ),
     (f'{HEAD}\nAnn,5,2024-01-02,fb,"Wow" said I\n', {"text": "Wow said I"}),
-    (f"{HEAD},reply\nAnn,5,2024-01-02,fb,Hi,Hi\n", {"owner_reply": {"text": "Hi"}, "text": None}),
-    (f'{HEAD},reply\nAnn,5,2024-01-02,fb,,"So\nlong"\n', {"owner_reply": {"text": "So\nlong"}}),
-    ("Author;RATING;date;Source-URL;source;\nAnn;5;2024-01-02;https://a.example;fb;\n", {"rating": 5}),
-    ("\r\rauthor;rating;date;source;text\rAnn;5;2024-01-02;fb;a,b,c,d,e,f,g\r", {"text": "a,b,c,d,e,f,g"}),
-    ("\r\nauthor\trating\tdate\tsource\ttext\r\nAnn\t5\t2024-01-02\tfb\ta;b;c;d;e;f\r\n", {"author": "Ann"}),
-    (f"{HEAD}\nAnn,5,2024-01-02,fb,Hi\nBo,5\n", {"author": "Ann"}),  # leaves no question about a source
+    (
+        f"{HEAD},reply\nAnn,5,2024-01-02,fb,Hi,Hi\n",
+        {"owner_reply": {"text": "Hi"}, "text": None},
+    ),
+    (
+        f'{HEAD},reply\nAnn,5,2024-01-02,fb,,"So\nlong"\n',
+        {"owner_reply": {"text": "So\nlong"}},
+    ),
+    (
+        "Author;RATING;date;Source-URL;source;\nAnn;5;2024-01-02;https://a.example;fb;\n",
+        {"rating": 5},
+    ),
+    (
+        "\r\rauthor;rating;date;source;text\rAnn;5;2024-01-02;fb;a,b,c,d,e,f,g\r",
+        {"text": "a,b,c,d,e,f,g"},
+    ),
+    (
+        "\r\nauthor\trating\tdate\tsource\ttext\r\nAnn\t5\t2024-01-02\tfb\ta;b;c;d;e;f\r\n",
+        {"author": "Ann"},
+    ),
+    (
+        f"{HEAD}\nAnn,5,2024-01-02,fb,Hi\nBo,5\n",
+        {"author": "Ann"},
+    ),  # leaves no question about a source
 ]
 
 
 @pytest.mark.parametrize(("text", "fields"), READ)
-def test_a_row_is_read_as_its_tool_wrote_it(text: str, fields: dict[str, object]) -> None:
+def test_a_row_is_read_as_its_tool_wrote_it(
+    text: str, fields: dict[str, object]
+) -> None:
     (record,) = read(text).records
     assert record.review and record.review | fields == record.review
 
@@ -216,7 +322,9 @@ def test_a_faulty_row_is_named_with_the_number_of_its_line() -> None:
     valid = [f"{n};Bo;5;2024-01-02" for n in range(50)]
     lines = ["", "id;author;rating;date", ";Ann  Roe;5;2024-01-02", *FAULTY, *valid]
     export = read("\n".join(lines), source="fb")
-    faults = [f"a.csv line {line}: {reason}" for line, reason in enumerate(FAULTY.values(), 4)]
+    faults = [
+        f"a.csv line {line}: {reason}" for line, reason in enumerate(FAULTY.values(), 4)
+    ]
     assert list(map(str, export.failed)) == faults
     assert export.has_unknown, "a damaged id may be that of any review"
     record = export.records[0]
@@ -224,7 +332,14 @@ def test_a_faulty_row_is_named_with_the_number_of_its_line() -> None:
     assert (record.created, record.time) == ("2024-01-02", T)
 
 
-FAILURES = [(1, 0, False), (1, 2, True), (2, 2, True), (3, 2, False), (3, 27, True), (4, 27, False)]
+FAILURES = [
+    (1, 0, False),
+    (1, 2, True),
+    (2, 2, True),
+    (3, 2, False),
+    (3, 27, True),
+    (4, 27, False),
+]
 
 
 @pytest.mark.parametrize(("faulty", "valid", "is_imported"), FAILURES)
@@ -239,19 +354,33 @@ def test_more_than_a_tenth_and_three_faulty_rows_stop_an_import(
 def test_an_empty_cell_clears_a_field_and_an_absent_column_does_not(shop: Shop) -> None:
     shop.take(shop.csv(ROW, header=HEADER), "--name", "B")
     before = shop.only()
-    shop.take(shop.csv(["7", "Ann", "5", "2024-01-02", "fb"], header="id author rating date source"))
+    shop.take(
+        shop.csv(
+            ["7", "Ann", "5", "2024-01-02", "fb"], header="id author rating date source"
+        )
+    )
     assert shop.only() == before
     shop.take(shop.csv([*ROW[:4], "nan", "fb", "", "", ""], header=HEADER))
-    assert shop.only() == before | {"text": None, "source_url": None, "owner_reply": None}
+    assert shop.only() == before | {
+        "text": None,
+        "source_url": None,
+        "owner_reply": None,
+    }
 
 
-def test_a_date_of_the_future_is_a_faulty_row_with_a_day_of_tolerance(shop: Shop) -> None:
+def test_a_date_of_the_future_is_a_faulty_row_with_a_day_of_tolerance(
+    shop: Shop,
+) -> None:
     days = [datetime.now(UTC).date() + timedelta(days) for days in (0, 1, 3)]
     rows = [["Bo", "5", f"{day}", "", ""] for day in days]
     rows += [["Cy", "5", "2024-01-01", "Thanks", "2131-01-01"]]
     path = shop.csv(*rows, header="author rating date reply reply_date")
     told = shop.told(path, "--name", "B", "--source", "fb")
-    assert "a.csv line 4: " in told and "a.csv line 5: " in told and "in the future" in told
+    assert (
+        "a.csv line 4: " in told
+        and "a.csv line 5: " in told
+        and "in the future" in told
+    )
     assert max(review["date"] for review in shop.reviews.values()) == f"{days[1]}"
 
 
@@ -259,18 +388,29 @@ def test_a_date_of_the_future_is_a_faulty_row_with_a_day_of_tolerance(shop: Shop
 
 
 WESTERN = 'Très "bien", “çà et là” – 5 € l’été|Größe ändert … ’s ist so|¿Qué? ¡Años! 20 m²|Ærø Œuvre\nici'
-ENCODED = [(text, encoding) for text in WESTERN.split("|") for encoding in ("utf-8-sig", "utf-16", "cp1252")]
+ENCODED = [
+    (text, encoding)
+    for text in WESTERN.split("|")
+    for encoding in ("utf-8-sig", "utf-16", "cp1252")
+]
 ENCODED += [(18 * "é " + "\x81", "latin-1")]  # a byte that cp1252 does not have
 
 
 @pytest.mark.parametrize(("text", "encoding"), ENCODED)
-def test_csv_of_western_languages_is_read_in_each_encoding(text: str, encoding: str) -> None:
+def test_csv_of_western_languages_is_read_in_each_encoding(
+    text: str, encoding: str
+) -> None:
     export = read(
-        table("author rating date text", ["Åse", "5", "2024-01-01", text]).encode(encoding), source="fb"
+        table("author rating date text", ["Åse", "5", "2024-01-01", text]).encode(
+            encoding
+        ),
+        source="fb",
     )
     (record,) = export.records
     assert record.review and record.review["text"] == text.replace("\x81", "\ufffd")
-    advice = "a.csv: not UTF-8; read as cp1252; if letters are wrong, save it as “CSV UTF-8”"
+    advice = (
+        "a.csv: not UTF-8; read as cp1252; if letters are wrong, save it as “CSV UTF-8”"
+    )
     assert export.notes == ([] if encoding.startswith("utf") else [advice])
 
 
@@ -283,7 +423,9 @@ REFUSED = {
     b"Dear Ann,\nhello": ': not a known export, and not a table; it begins with "Dear Ann"',
     b'author,rating,"date\nAnn,5,2024-01-02\n': QUOTE.format(1, 1),
     START + b'"Good\nBo,4,2024-01-02,Fine\n': QUOTE.format(2, 1),
-    START + b'"Good\nBo,4,2024-01-02,Fine\nCy,4,2024-01-02,"Fine"\n': QUOTE.format(2, 2),
+    START + b'"Good\nBo,4,2024-01-02,Fine\nCy,4,2024-01-02,"Fine"\n': QUOTE.format(
+        2, 2
+    ),
     START + b'"Good\nand far\nBo,4,2024-01-02,"Fine, so",x\n': QUOTE.format(2, 2),
     START + b'"Good\nBo,4,2024-01-02,Fine",x\n': QUOTE.format(2, 1),
     START + b'"Good\n' + 9_000 * b"Bo,4,2024-01-02,Fine\n": QUOTE.format(2, 9_000),
@@ -295,7 +437,9 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("content", "told"), REFUSED.items(), ids=REFUSED.values())
-def test_a_file_that_is_no_table_or_is_damaged_is_refused(content: bytes, told: str) -> None:
+def test_a_file_that_is_no_table_or_is_damaged_is_refused(
+    content: bytes, told: str
+) -> None:
     with pytest.raises(BadData) as refused:
         read(content)
     assert refused.value.lines() == [f"a.csv{told}"]

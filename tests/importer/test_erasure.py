@@ -40,7 +40,9 @@ TABLES = [  # what is forgotten, a row of another tool, and whether it stays awa
 
 
 @pytest.mark.parametrize(("flag", "row", "is_same"), TABLES)
-def test_a_forgotten_review_stays_away_in_tables(rose: Shop, flag: str, row: str, is_same: bool) -> None:
+def test_a_forgotten_review_stays_away_in_tables(
+    rose: Shop, flag: str, row: str, is_same: bool
+) -> None:
     url = f"http://127.0.0.1:8080/reviews/{takeout_id(1)}?x#y"
     rose.take(flag, url if flag == "--forget" else "Rosé van Hill")
     rose.lose("import-state.json", "reviews.json")
@@ -62,18 +64,25 @@ def test_a_forgotten_row_stays_away_without_the_other(
 ) -> None:
     words = [shop.csv(*rows), "--source", "fb", "--name", "B"]
     shop.take(*words)
-    told = shop.told("--forget", next(id for id, review in shop.reviews.items() if review["text"] == "a"))
+    told = shop.told(
+        "--forget",
+        next(id for id, review in shop.reviews.items() if review["text"] == "a"),
+    )
     remark = f"many customers are called {rows[0][0]}: tables are not searched for"
     assert (remark in told) is is_shared
     shop.lose()
     shop.take(*words)
     assert shop.texts() == {"b"}
     shop.take(shop.page(item(1, reviewer={"displayName": "Ann Roe"})))
-    assert len(shop.reviews) == 1 + is_shared, "the row's name and day keep Google's review away, too"
+    assert len(shop.reviews) == 1 + is_shared, (
+        "the row's name and day keep Google's review away, too"
+    )
 
 
 @pytest.mark.parametrize("words", [("--forget", "mine"), ("--forget-author", "eve")])
-def test_a_review_with_an_id_of_the_owners_own_is_forgotten(rose: Shop, words: tuple[str, str]) -> None:
+def test_a_review_with_an_id_of_the_owners_own_is_forgotten(
+    rose: Shop, words: tuple[str, str]
+) -> None:
     rose.edit("mine", author="Eve", rating=4, date="1985-05-05")
     rose.take(*words)
     assert "mine" not in rose.reviews
@@ -95,7 +104,9 @@ def test_lost_lines_are_reported_once(rose: Shop) -> None:
     assert "has lost" not in rose.told("--forget", takeout_id(1))
     rose.file("data/suppressed.txt", "# all gone\n")
     again = rose.takeout(9, (1, 2, 3, 4))
-    assert re.search("suppressed.txt has lost [45] lines since the last import", rose.told(again))
+    assert re.search(
+        "suppressed.txt has lost [45] lines since the last import", rose.told(again)
+    )
     assert takeout_id(1) in rose.reviews
     assert "has lost" not in rose.told(again)
 
@@ -105,27 +116,45 @@ TURKISH = ["İBRAHİM ŞAHİN", "ibrahim şahin", "Ibrahim Sahin", "IBRAHIM SAHI
 
 @pytest.mark.parametrize("typed", TURKISH)
 @pytest.mark.parametrize("flag", ["--no-short-names", "--short-names"])
-def test_an_author_is_found_as_a_caller_would_type_the_name(shop: Shop, typed: str, flag: str) -> None:
-    shop.take(shop.page(item(1, reviewer={"displayName": "İBRAHİM ŞAHİN"}), item(2)), "--name", "B", flag)
-    is_found = flag == "--no-short-names" or typed in TURKISH[:2]  # by a digest that keeps accents
+def test_an_author_is_found_as_a_caller_would_type_the_name(
+    shop: Shop, typed: str, flag: str
+) -> None:
+    shop.take(
+        shop.page(item(1, reviewer={"displayName": "İBRAHİM ŞAHİN"}), item(2)),
+        "--name",
+        "B",
+        flag,
+    )
+    is_found = (
+        flag == "--no-short-names" or typed in TURKISH[:2]
+    )  # by a digest that keeps accents
     told = shop.told("--forget-author", typed)
     assert len(shop.reviews) == (1 if is_found else 2)
-    assert (f"no review of {typed} is stored; future ones are kept away\n" in told) is not is_found
+    assert (
+        f"no review of {typed} is stored; future ones are kept away\n" in told
+    ) is not is_found
     if is_found:
-        shop.take(shop.page(item(7, reviewer={"displayName": "İbrahim Şahin"}), item(2)))
+        shop.take(
+            shop.page(item(7, reviewer={"displayName": "İbrahim Şahin"}), item(2))
+        )
         assert set(shop.reviews) == {takeout_id(2)}
 
 
 def test_similar_authors_are_a_question_that_the_exact_name_answers(shop: Shop) -> None:
     names = ("Jörg Groß", "Jorg GROSS", "JÖRG Groß")
     shop.take(
-        shop.page(*(item(n, reviewer={"displayName": name}) for n, name in enumerate(names))), "--name=B"
+        shop.page(
+            *(item(n, reviewer={"displayName": name}) for n, name in enumerate(names))
+        ),
+        "--name=B",
     )
     told = shop.refused("--forget-author", "jorg groß")
     assert all(f"{name} ({takeout_id(n)})" in told for n, name in enumerate(names))
     shop.take("--forget-author", "Jörg Groß")
     assert [review["author"] for review in shop.reviews.values()] == ["Jorg GROSS"]
-    assert "is not the name of a single author" in shop.refused("--forget-author", "A Google user")
+    assert "is not the name of a single author" in shop.refused(
+        "--forget-author", "A Google user"
+    )
 
 
 def test_a_copy_of_an_edited_file_is_named_when_something_is_erased(rose: Shop) -> None:
@@ -140,12 +169,16 @@ def test_a_copy_of_an_edited_file_is_named_when_something_is_erased(rose: Shop) 
 
 
 def test_a_redaction_lasts_through_edits_returns_and_a_lost_state(shop: Shop) -> None:
-    text, reply = "Call  Dr. Roe at 555-0142!", {"comment": "dr. roe says thanks"}
+    text = "Call  Dr. Roe at 555-0142!"
+    reply = {"comment": "dr. roe says thanks"}
     items = [item(1, comment=text, reviewReply=reply), *(item(n) for n in range(2, 30))]
     shop.take(shop.takeout(9, items))
     shop.take("--redact", takeout_id(1), "Dr.  Roe")
     review = shop.reviews[takeout_id(1)]
-    assert (review["text"], review["owner_reply"]["text"]) == ("Call  […] at 555-0142!", "[…] says thanks")
+    assert (review["text"], review["owner_reply"]["text"]) == (
+        "Call  […] at 555-0142!",
+        "[…] says thanks",
+    )
     shop.take(shop.takeout(12, items[1:]))
     assert takeout_id(1) not in shop.reviews
     shop.lose()
@@ -155,42 +188,61 @@ def test_a_redaction_lasts_through_edits_returns_and_a_lost_state(shop: Shop) ->
 
 
 @pytest.mark.parametrize("id", ["mine", "#1"])
-def test_a_redaction_of_an_own_review_is_one_line_and_lasts(rose: Shop, id: str) -> None:
+def test_a_redaction_of_an_own_review_is_one_line_and_lasts(
+    rose: Shop, id: str
+) -> None:
     rose.edit(id, author="Eve", rating=4, date="2024-05-05", text="Call 555")
     rose.take("--redact", id, "555")
     rose.edit(id, text="Call 555 now")
     for _ in range(2):
         rose.take("--short-names")
     assert rose.reviews[id]["text"] == "Call […] now"
-    assert re.fullmatch(f"{id}\t555\t[0-9a-f]{{64}}\n", rose.files()["redacted.txt"].decode())
+    assert re.fullmatch(
+        f"{id}\t555\t[0-9a-f]{{64}}\n", rose.files()["redacted.txt"].decode()
+    )
 
 
 def test_words_are_redacted_in_the_reply_to_a_review_without_words(shop: Shop) -> None:
-    shop.take(shop.page(item(1, comment=None, reviewReply={"comment": "Hi Eve"})), "--name", "B")
+    shop.take(
+        shop.page(item(1, comment=None, reviewReply={"comment": "Hi Eve"})),
+        "--name",
+        "B",
+    )
     shop.take("--redact", takeout_id(1), "Eve")
     assert (shop.only()["text"], shop.only()["owner_reply"]["text"]) == (None, "Hi […]")
 
 
 NO_ID = 'No review has the id "x".\nGive its id, or the address of its page.\n'
 REFUSED = [
-    *((("--redact", takeout_id(2), words), "does not have the words") for words in ("Nobody", " ", "")),
+    *(
+        (("--redact", takeout_id(2), words), "does not have the words")
+        for words in ("Nobody", " ", "")
+    ),
     (("--forget", "x"), NO_ID),
 ]
 
 
 @pytest.mark.parametrize(("words", "told"), REFUSED)
-def test_what_is_not_stored_is_not_erased(rose: Shop, words: tuple[str, ...], told: str) -> None:
+def test_what_is_not_stored_is_not_erased(
+    rose: Shop, words: tuple[str, ...], told: str
+) -> None:
     assert told in rose.refused(*words)
 
 
 EXPECTED = "expected 64 lower-case hexadecimal digits, alone or after “author ”"
 WRONG = [
     ("suppressed.txt", "# who asked\n\nAnn\n", f"suppressed.txt line 3: {EXPECTED}\n"),
-    ("redacted.txt", "# mine\nx words\n", "redacted.txt line 2: expected an id, a tab and words\n"),
+    (
+        "redacted.txt",
+        "# mine\nx words\n",
+        "redacted.txt line 2: expected an id, a tab and words\n",
+    ),
 ]
 
 
 @pytest.mark.parametrize(("name", "content", "told"), WRONG)
-def test_a_line_that_cannot_be_read_stops_the_import(rose: Shop, name: str, content: str, told: str) -> None:
+def test_a_line_that_cannot_be_read_stops_the_import(
+    rose: Shop, name: str, content: str, told: str
+) -> None:
     rose.file(f"data/{name}", content)
     assert rose.refused("--zone", ZONE).startswith(told)

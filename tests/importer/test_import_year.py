@@ -75,13 +75,19 @@ class Stored:
 @dataclass
 class Rules:
     stored: dict[Key, Stored] = field(default_factory=dict)
-    there: set[Key] = field(default_factory=set)  # of `stored`, those that are published
-    covered: dict[str, str] = field(default_factory=dict)  # times of the newest complete exports, by scope
+    there: set[Key] = field(
+        default_factory=set
+    )  # of `stored`, those that are published
+    covered: dict[str, str] = field(
+        default_factory=dict
+    )  # times of the newest complete exports, by scope
     erased: set[Key] = field(default_factory=set)
     erased_authors: set[str] = field(default_factory=set)
     redacted: dict[Key, str] = field(default_factory=dict)
 
-    def take(self, exported: Reviews, time: str, covers: Iterable[str], *, allowed: bool) -> None:
+    def take(
+        self, exported: Reviews, time: str, covers: Iterable[str], *, allowed: bool
+    ) -> None:
         """Import an export of this time, or a part of it, that has every review of these scopes."""
         before = {*self.there}
         for key in exported.keys() - self.erased:
@@ -95,14 +101,23 @@ class Rules:
             stored = self.stored[key]
             stored.location = key[0]
             if time >= stored.seen:
-                stored.shown = replace(stored.shown, author=new.author, reply=new.reply, replied=new.replied)
+                stored.shown = replace(
+                    stored.shown,
+                    author=new.author,
+                    reply=new.reply,
+                    replied=new.replied,
+                )
             if (updated, time) >= stored.text_of:
                 stored.text_of = updated, time
                 stored.shown = replace(stored.shown, stars=new.stars, text=new.text)
             stored.seen = max(stored.seen, time)
         for scope in covers:
             self.covered[scope] = max(time, self.covered.get(scope, ""))
-        self.erase(key for key, stored in self.stored.items() if stored.shown.author in self.erased_authors)
+        self.erase(
+            key
+            for key, stored in self.stored.items()
+            if stored.shown.author in self.erased_authors
+        )
         for scope in (*PLACES, *TABLES, ""):
             self.remove(scope, before, allowed=allowed)
 
@@ -129,15 +144,21 @@ class Rules:
         for key, stored in self.stored.items():
             written = max(stored.shown.created, stored.shown.replied)
             seen = f"{written[:10]}T23:59:59Z" if key[0] in TABLES else written
-            self.stored[key] = Stored(stored.shown, seen, ("", seen), "" if key[0] in PLACES else key[0])
+            self.stored[key] = Stored(
+                stored.shown, seen, ("", seen), "" if key[0] in PLACES else key[0]
+            )
         self.covered = {}
 
     def listed(self) -> dict[Key, tuple[str, int, str, str]]:
         shown = {key: self.stored[key].shown for key in self.there}
         texts = {
-            key: review.text.replace(self.redacted.get(key, "\0"), "[…]") for key, review in shown.items()
+            key: review.text.replace(self.redacted.get(key, "\0"), "[…]")
+            for key, review in shown.items()
         }
-        return {key: (review.author, review.stars, texts[key], review.reply) for key, review in shown.items()}
+        return {
+            key: (review.author, review.stars, texts[key], review.reply)
+            for key, review in shown.items()
+        }
 
 
 # ---- Year ----
@@ -158,17 +179,24 @@ class Year:
     """An owner's year; `random` decides what happens."""
 
     def __init__(self, shop: Shop, seed: int):
-        self.shop, self.random, self.rules = shop, random.Random(seed), Rules()
+        self.shop = shop
+        self.random = random.Random(seed)
+        self.rules = Rules()
         self.world: dict[Key, Review] = {}
         self.moderated: dict[Key, Review] = {}  # gone for some weeks
         self.ids: dict[int, str] = {}
-        self.number, self.is_said = 0, False
-        self.takeouts: list[tuple[dict[Key, Review], list[Part]]] = []  # the world then, and the parts
+        self.number = 0
+        self.is_said = False
+        self.takeouts: list[
+            tuple[dict[Key, Review], list[Part]]
+        ] = []  # the world then, and the parts
 
     def live(self, day: int) -> None:
         """What customers and Google do in a week."""
         now = moment(day, fraction="")
-        for place in self.random.choices((*PLACES, *TABLES), k=self.random.randint(0, 6)):
+        for place in self.random.choices(
+            (*PLACES, *TABLES), k=self.random.randint(0, 6)
+        ):
             self.number += 1
             created = moment(day, self.number % 60, "")
             self.world[place, self.number] = Review(
@@ -178,8 +206,11 @@ class Year:
             is_google = key[0] in PLACES
             match self.random.randrange(40):
                 case 0 | 1:
-                    stars, updated = self.random.randint(1, 5), max(now, review.updated)
-                    self.world[key] = replace(review, stars=stars, text=f"{review.text}!", updated=updated)
+                    stars = self.random.randint(1, 5)
+                    updated = max(now, review.updated)
+                    self.world[key] = replace(
+                        review, stars=stars, text=f"{review.text}!", updated=updated
+                    )
                 case 2 if is_google:
                     self.world[key] = replace(review, reply=f"Takk {day}", replied=now)
                 case 3 if is_google and review.reply:
@@ -192,11 +223,24 @@ class Year:
             self.world[key] = self.moderated.pop(key)
 
     def give(
-        self, exported: Reviews, time: str, covers: Iterable[str], *words: object, allowed: bool = False
+        self,
+        exported: Reviews,
+        time: str,
+        covers: Iterable[str],
+        *words: object,
+        allowed: bool = False,
     ) -> None:
         """An import, sometimes after one that was killed before it had replaced reviews.json."""
         locations = (word for place in PLACES for word in ("--location", place))
-        words = (*words, "--name", "B", "--zone", ZONE, *locations, *["--allow-removals"] * allowed)
+        words = (
+            *words,
+            "--name",
+            "B",
+            "--zone",
+            ZONE,
+            *locations,
+            *["--allow-removals"] * allowed,
+        )
         if self.random.random() < 0.1 and self.shop.data.exists():
             with suppress(pytest.fail.Exception):  # it had nothing to replace
                 self.shop.run_until_killed(*words)
@@ -213,20 +257,29 @@ class Year:
 
     def export(self, day: int) -> None:
         """Make a Takeout; `give_parts` imports some of its parts."""
-        newest_first = sorted(self.world, key=lambda key: self.world[key].updated, reverse=True)
+        newest_first = sorted(
+            self.world, key=lambda key: self.world[key].updated, reverse=True
+        )
         pages = list[tuple[str, bytes, list[Key], set[str]]]()
         for place in PLACES:
             keys = [key for key in newest_first if key[0] == place]
             items = [as_google(key, self.world[key]) for key in keys]
             files = takeout_files(items, place=place, size=PAGE_SIZE)
-            for number, (name, data) in enumerate(files.items(), -1):  # the title comes before the pages
+            for number, (name, data) in enumerate(
+                files.items(), -1
+            ):  # the title comes before the pages
                 on_page = keys[PAGE_SIZE * number :][:PAGE_SIZE] if number >= 0 else []
                 pages.append((name, data, on_page, {place} if number == 0 else set()))
-        time, count, parts = f"{moment(day)[:10]}T23:00:00Z", self.random.choice((1, 1, 2, 3)), list[Part]()
+        time = f"{moment(day)[:10]}T23:00:00Z"
+        count = self.random.choice((1, 1, 2, 3))
+        parts = list[Part]()
         for n in range(count):
             inside = pages[n * len(pages) // count : (n + 1) * len(pages) // count]
-            path = self.shop.zip(stamped(day, n + 1), {name: data for name, data, *_ in inside})
-            keys, first = {key for _, _, keys, _ in inside for key in keys}, (page[3] for page in inside)
+            path = self.shop.zip(
+                stamped(day, n + 1), {name: data for name, data, *_ in inside}
+            )
+            keys = {key for _, _, keys, _ in inside for key in keys}
+            first = (page[3] for page in inside)
             parts.append(Part(path, time, keys, set().union(*first)))
         self.takeouts = [*self.takeouts[-2:], ({**self.world}, parts)]
 
@@ -235,44 +288,82 @@ class Year:
         world, parts = self.random.choice(self.takeouts)
         chosen = self.random.sample(parts, self.random.randint(1, len(parts)))
         exported = {key: world[key] for part in chosen for key in part.keys}
-        covers, allowed = set[str]().union(*(part.first_pages for part in chosen)), self.random.random() < 0.1
-        self.give(exported, parts[0].time, covers, *(part.path for part in chosen), allowed=allowed)
+        covers = set[str]().union(*(part.first_pages for part in chosen))
+        allowed = self.random.random() < 0.1
+        self.give(
+            exported,
+            parts[0].time,
+            covers,
+            *(part.path for part in chosen),
+            allowed=allowed,
+        )
 
     def give_pages(self, day: int) -> None:
         """Pages of the API of one place, complete or not."""
-        place, time = self.random.choice(PLACES), f"{moment(day)[:10]}T23:30:00Z"
+        place = self.random.choice(PLACES)
+        time = f"{moment(day)[:10]}T23:30:00Z"
         keys = [key for key in self.world if key[0] == place]
-        half, is_whole = len(keys) // 2, self.random.random() < 0.6
+        half = len(keys) // 2
+        is_whole = self.random.random() < 0.6
         files = []
-        for n, on_page in enumerate((keys[:half], keys[half:]) if is_whole else (keys[:half],)):
+        for n, on_page in enumerate(
+            (keys[:half], keys[half:]) if is_whole else (keys[:half],)
+        ):
             items = [as_google(key, self.world[key], api=True) for key in on_page]
-            files.append(dated(self.shop.page(*items, name=f"p{n}", totalReviewCount=len(keys)), time))
+            files.append(
+                dated(
+                    self.shop.page(*items, name=f"p{n}", totalReviewCount=len(keys)),
+                    time,
+                )
+            )
         exported = {key: self.world[key] for key in (keys if is_whole else keys[:half])}
         if half:
             self.give(exported, time, {place} if is_whole else (), *files, "--complete")
 
     def give_table(self, day: int) -> None:
         """Some rows of Facebook, which have ids, or the owner's guestbook, which has none and is complete."""
-        source, time = self.random.choice(TABLES), f"{moment(day)[:10]}T23:40:00Z"
+        source = self.random.choice(TABLES)
+        time = f"{moment(day)[:10]}T23:40:00Z"
         has_ids = source == "facebook"
-        keys = [key for key in self.world if key[0] == source and (not has_ids or self.random.random() < 0.8)]
+        keys = [
+            key
+            for key in self.world
+            if key[0] == source and (not has_ids or self.random.random() < 0.8)
+        ]
         exported = {key: self.world[key] for key in self.random.sample(keys, len(keys))}
         rows = [
-            [f"f{key[1]}", review.author, str(review.stars), review.created[:10], review.text]
+            [
+                f"f{key[1]}",
+                review.author,
+                str(review.stars),
+                review.created[:10],
+                review.text,
+            ]
             for key, review in exported.items()
         ]
         header = "id author rating date text" if has_ids else "author rating date text"
-        path = dated(self.shop.csv(*(row[not has_ids :] for row in rows), header=header), time)
+        path = dated(
+            self.shop.csv(*(row[not has_ids :] for row in rows), header=header), time
+        )
         said = [] if has_ids or self.is_said else ["--complete"]
         if rows:
             self.is_said = self.is_said or not has_ids
-            self.give(exported, time, () if has_ids else {source}, path, "--source", source, *said)
+            self.give(
+                exported,
+                time,
+                () if has_ids else {source},
+                path,
+                "--source",
+                source,
+                *said,
+            )
 
     def by_hand(self) -> None:
         """The owner erases, redacts, edits or loses something."""
         listed = self.rules.listed()
         key = self.random.choice(sorted(listed))
-        id, (author, _, text, _) = self.ids[key[1]], listed[key]
+        id = self.ids[key[1]]
+        (author, _, text, _) = listed[key]
         match self.random.choice(("forget", "forget author", "redact", "edit", "lose")):
             case "forget":
                 self.rules.erase([key])
@@ -296,7 +387,9 @@ class Year:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
-def test_after_each_command_of_a_year_the_reviews_follow_the_rules(shop: Shop, seed: int) -> None:
+def test_after_each_command_of_a_year_the_reviews_follow_the_rules(
+    shop: Shop, seed: int
+) -> None:
     year = Year(shop, seed)
     for week in range(36):  # of nine days
         day = 9 * week

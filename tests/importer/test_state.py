@@ -5,13 +5,23 @@ from export_lab import Shop, item, moment
 
 from reviewslib.dataset.contract import BadData
 from reviewslib.importer.options import TableSettings
-from reviewslib.importer.state import DRAFT_FILE, STATE_FILE, Entry, State, encoded_state, read_state
+from reviewslib.importer.state import (
+    DRAFT_FILE,
+    STATE_FILE,
+    Entry,
+    State,
+    encoded_state,
+    read_state,
+)
 
 STATE = State(
     settings={"zone": "Europe/Berlin"},
     chosen=["7"],
     headers={"a,b": TableSettings("fb", {"author": "a"}, complete=["fb"])},
-    reviews={"google-1": Entry("google", {"api 7": "1"}, "7", "2026"), "google-0": Entry("google")},
+    reviews={
+        "google-1": Entry("google", {"api 7": "1"}, "7", "2026"),
+        "google-0": Entry("google"),
+    },
     reviews_digest="new",
 )
 
@@ -22,7 +32,13 @@ def test_a_state_is_written_without_what_is_empty_and_read_again() -> None:
     assert b'"reviews":{"google-0":{"source":"google"},"google-1":' in content
 
 
-OTHER_FORMS = [b"{", b"[]", b'{"a": 1}', b'{"reviews": {"x": {"y": 1}}}', b'{"reviews": 5}']
+OTHER_FORMS = [
+    b"{",
+    b"[]",
+    b'{"a": 1}',
+    b'{"reviews": {"x": {"y": 1}}}',
+    b'{"reviews": 5}',
+]
 
 
 @pytest.mark.parametrize("content", OTHER_FORMS)

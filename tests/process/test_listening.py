@@ -14,12 +14,16 @@ from services import daemon_command, fetch, run_daemon, started
 from reviewslib.process import listening
 from reviewslib.process.listening import CannotListen
 
-IN_USE, NO_ANSWER = "Address already in use", "no request is answered"
+IN_USE = "Address already in use"
+NO_ANSWER = "no request is answered"
 
 
 @pytest.mark.parametrize(
     ("host", "is_one"),
-    [(host, True) for host in ("0.0.0.0", "0", "0x0", "", "::", "0::0", "::ffff:0.0.0.0")]
+    [
+        (host, True)
+        for host in ("0.0.0.0", "0", "0x0", "", "::", "0::0", "::ffff:0.0.0.0")
+    ]
     + [(host, False) for host in ("127.0.0.1", "::1", "localhost", "a..b", "\udcff")],
 )
 def test_a_wildcard_is_recognized_in_every_notation(host: str, is_one: bool) -> None:
@@ -46,7 +50,9 @@ def test_a_port_is_claimed_while_earlier_connections_end() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)):
-            server.accept()[0].close()  # the end that closes first waits in TIME_WAIT (tcp(7))
+            server.accept()[
+                0
+            ].close()  # the end that closes first waits in TIME_WAIT (tcp(7))
     listening.claim_port("127.0.0.1", port).close()
 
 
@@ -55,7 +61,9 @@ def test_a_port_is_claimed_while_earlier_connections_end() -> None:
     [(name, IN_USE) for name in ("file", "used", "datagrams", "busy")]
     + [("no/where", "No such file or directory"), ("x" * 100, "AF_UNIX path too long")],
 )
-def test_a_path_that_cannot_be_bound_is_left_alone(tmp_path: Path, name: str, reason: str) -> None:
+def test_a_path_that_cannot_be_bound_is_left_alone(
+    tmp_path: Path, name: str, reason: str
+) -> None:
     (tmp_path / "file").touch()
     with ExitStack() as opened:
 
@@ -84,7 +92,10 @@ def limited(limit: str, *flags: str) -> list[str]:
 
 
 def test_the_limit_of_open_files_is_raised_to_what_connections_need() -> None:
-    with started(limited("-S -n 40", "--max-connections", "300")) as service, ExitStack() as crowd:
+    with (
+        started(limited("-S -n 40", "--max-connections", "300")) as service,
+        ExitStack() as crowd,
+    ):
         for _ in range(250):
             crowd.enter_context(socket.create_connection(("127.0.0.1", service.port)))
         assert fetch(service, "/robots.txt").status == 200
@@ -93,15 +104,24 @@ def test_the_limit_of_open_files_is_raised_to_what_connections_need() -> None:
 def test_too_few_descriptors_are_one_line_and_status_1() -> None:
     done = run_daemon(line=limited("-n 1063"))
     needed = "1000 connections need 1064 open files, and the limit is 1063"
-    assert (done.returncode, done.stderr) == (1, f"{needed}; raise it, or lower --max-connections\n")
+    assert (done.returncode, done.stderr) == (
+        1,
+        f"{needed}; raise it, or lower --max-connections\n",
+    )
 
 
 # ---- The listener of a server, and the wait for its first response ----
 
 
 def test_only_the_listener_of_the_address_is_tuned() -> None:
-    options = [(socket.SOL_SOCKET, socket.SO_SNDBUF), (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)]
-    with socket.create_server(("127.0.0.1", 0)) as tuned, socket.create_server(("127.0.0.1", 0)) as other:
+    options = [
+        (socket.SOL_SOCKET, socket.SO_SNDBUF),
+        (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT),
+    ]
+    with (
+        socket.create_server(("127.0.0.1", 0)) as tuned,
+        socket.create_server(("127.0.0.1", 0)) as other,
+    ):
         before = [other.getsockopt(*option) for option in options]
         listening.tune_listener(tuned.getsockname(), 1.5)
         doubled = 2 * listening.SEND_BUFFER_BYTES  # Linux doubles the value (socket(7))
@@ -125,10 +145,16 @@ def waited_for(address: Any, server: Coroutine[Any, Any, Any]) -> str | None:
 
 @pytest.mark.parametrize(
     ("host", "answer", "outcome"),
-    [("127.0.0.1", b"HTTP/1.1 503 Busy\r\n", None), ("0.0.0.0", b"HTTP/1.1 200 OK\r\n", None),
-     ("127.0.0.1", b"SSH-2.0\r\n", NO_ANSWER), ("127.0.0.1", b"", NO_ANSWER)],
-)  # fmt: skip
-def test_a_server_is_ready_when_it_sends_a_status_line(host: str, answer: bytes, outcome: str | None) -> None:
+    [
+        ("127.0.0.1", b"HTTP/1.1 503 Busy\r\n", None),
+        ("0.0.0.0", b"HTTP/1.1 200 OK\r\n", None),
+        ("127.0.0.1", b"SSH-2.0\r\n", NO_ANSWER),
+        ("127.0.0.1", b"", NO_ANSWER),
+    ],
+)
+def test_a_server_is_ready_when_it_sends_a_status_line(
+    host: str, answer: bytes, outcome: str | None
+) -> None:
     def serve() -> None:
         with suppress(OSError):
             while connection := server.accept()[0]:

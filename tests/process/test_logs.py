@@ -21,7 +21,8 @@ class Stalling(StringIO):
 
     def __init__(self) -> None:
         super().__init__()
-        self.is_blocking, self.go_on = Event(), Event()
+        self.is_blocking = Event()
+        self.go_on = Event()
 
     def write(self, text: str) -> int:
         self.is_blocking.set()
@@ -35,7 +36,9 @@ def handler_for(stream: StringIO) -> BoundedQueueHandler:
     return handler
 
 
-def record(text: str, *arguments: object, level: int = logging.INFO) -> logging.LogRecord:
+def record(
+    text: str, *arguments: object, level: int = logging.INFO
+) -> logging.LogRecord:
     return logging.LogRecord("test", level, "", 0, text, arguments, None)
 
 
@@ -50,7 +53,9 @@ def test_a_stalled_reader_delays_no_thread_and_is_told_of_gaps() -> None:
     handler.flush()
     handler.handle(record("the last"))
     handler.flush()
-    written = [f"number {number}" for number in range(11)]  # one was being written, and ten waited
+    written = [
+        f"number {number}" for number in range(11)
+    ]  # one was being written, and ten waited
     notice = "39 messages before this one were dropped"
     assert stream.getvalue().splitlines() == [*written, "the last", notice]
 
@@ -70,9 +75,15 @@ def test_a_finalizer_may_log_while_its_thread_logs() -> None:
     assert stream.getvalue() == "by a finalizer\nby its thread\n"
 
 
-@pytest.mark.parametrize(("level", "priority"), [(10, 7), (20, 6), (30, 4), (40, 3), (50, 3)])
-def test_in_the_journal_every_line_begins_with_its_level(level: int, priority: int) -> None:
-    text = JournalFormatter("%(message)s").format(record("Zoë\nsecond line", level=level))
+@pytest.mark.parametrize(
+    ("level", "priority"), [(10, 7), (20, 6), (30, 4), (40, 3), (50, 3)]
+)
+def test_in_the_journal_every_line_begins_with_its_level(
+    level: int, priority: int
+) -> None:
+    text = JournalFormatter("%(message)s").format(
+        record("Zoë\nsecond line", level=level)
+    )
     assert text == f"<{priority}>Zoë\n<{priority}>second line"
 
 
@@ -94,23 +105,36 @@ def log_to(stderr: Any, *prefix: str, **environ: str) -> None:
     """Have another process log one exception; the process survives, whatever its standard error is."""
     environ = {**os.environ, "PYTHONIOENCODING": "ascii:backslashreplace", **environ}
     command = [*prefix, sys.executable, "-c", LOGGING]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=stderr, env=environ, cwd=ROOT, timeout=60)
+    done = subprocess.run(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        env=environ,
+        cwd=ROOT,
+        timeout=60,
+    )
     assert (done.returncode, done.stdout) == (0, b"alive")
 
 
 @pytest.mark.parametrize(
-    ("is_named", "time", "prefix"), [(True, "", "<3>"), (False, r"[0-9-]+ [0-9:,]+ ", "")]
+    ("is_named", "time", "prefix"),
+    [(True, "", "<3>"), (False, r"[0-9-]+ [0-9:,]+ ", "")],
 )
 def test_the_journal_is_recognized_by_its_device_and_inode(
     tmp_path: Path, is_named: bool, time: str, prefix: str
 ) -> None:
     with (tmp_path / "log").open("wb") as file:
         status = os.fstat(file.fileno())
-        journal = f"{status.st_dev}:{status.st_ino}" if is_named else "1:2"  # inherited, output redirected
+        journal = (
+            f"{status.st_dev}:{status.st_ino}" if is_named else "1:2"
+        )  # inherited, output redirected
         log_to(file, JOURNAL_STREAM=journal)
     first, *_, last = (tmp_path / "log").read_text().splitlines()
     assert re.fullmatch(rf"{time}{prefix}ERROR a message of Zo\\xeb", first)
-    assert last == f"{prefix}FileNotFoundError: [Errno 2] No such file or directory: '/no such file'"
+    assert (
+        last
+        == f"{prefix}FileNotFoundError: [Errno 2] No such file or directory: '/no such file'"
+    )
 
 
 @pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-", "2> >(exit)"])

@@ -34,7 +34,12 @@ def received(
 
 def test_a_state_is_one_datagram_and_none_follows_stopping(received: Received) -> None:
     manager = ServiceManager()
-    for assignments in (("READY=1", "STATUS=x"), ("STOPPING=1",), ("READY=1",), ("RELOADING=1",)):
+    for assignments in (
+        ("READY=1", "STATUS=x"),
+        ("STOPPING=1",),
+        ("READY=1",),
+        ("RELOADING=1",),
+    ):
         manager.notify(*assignments)
     assert received() == [b"READY=1\nSTATUS=x", b"STOPPING=1"]
 
@@ -52,14 +57,23 @@ def test_the_watchdog_is_fed_twice_in_an_interval_after_an_answer(
             raise InterruptedError
 
     with suppress(InterruptedError):
-        asyncio.run(ServiceManager().feed_watchdog(lambda: events.append("asked"), sleep))
+        asyncio.run(
+            ServiceManager().feed_watchdog(lambda: events.append("asked"), sleep)
+        )
     assert events == ["asked", [b"WATCHDOG=1"], 0.1] * rounds
 
 
-@pytest.mark.parametrize(("name", "logged"), [("", []), ("gone", ["[Errno 2] No such file or directory"])])
+@pytest.mark.parametrize(
+    ("name", "logged"), [("", []), ("gone", ["[Errno 2] No such file or directory"])]
+)
 def test_only_a_lost_socket_is_logged(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, name: str, logged: list[str]
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    name: str,
+    logged: list[str],
 ) -> None:
     monkeypatch.setenv("NOTIFY_SOCKET", name)
     ServiceManager().notify("READY=1")
-    assert caplog.messages == [f"the service manager cannot be notified: {reason}" for reason in logged]
+    assert caplog.messages == [
+        f"the service manager cannot be notified: {reason}" for reason in logged
+    ]

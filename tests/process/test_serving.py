@@ -24,7 +24,17 @@ from unittest.mock import Mock
 import pytest
 from page_samples import SAMPLE, write_files
 from servers import memory_mb
-from services import ROOT, STOP_SECONDS, Address, Process, daemon, fetch, running, running_daemon, started
+from services import (
+    ROOT,
+    STOP_SECONDS,
+    Address,
+    Process,
+    daemon,
+    fetch,
+    running,
+    running_daemon,
+    started,
+)
 from small_files import a_file, review
 
 from reviewslib.process import logs, serving
@@ -52,14 +62,18 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
     """The daemon with short deadlines and two megabytes of reviews."""
     reviews = [review(str(number), text="x" * 1900) for number in range(1000)]
     data = write_files(tmp_path_factory.mktemp("impatient"), a_file(*reviews))
-    with started([sys.executable, "-c", IMPATIENT], PYTHONPATH=str(ROOT), REVIEWSD_DATA=str(data)) as address:
+    with started(
+        [sys.executable, "-c", IMPATIENT], PYTHONPATH=str(ROOT), REVIEWSD_DATA=str(data)
+    ) as address:
         yield address
 
 
 @pytest.fixture
 def stub() -> Iterator[tuple[Address, Process]]:
     """The program `stub_service.py`."""
-    with running([sys.executable, str(ROOT / "tests" / "stub_service.py")], PYTHONPATH=str(ROOT)) as started:
+    with running(
+        [sys.executable, str(ROOT / "tests" / "stub_service.py")], PYTHONPATH=str(ROOT)
+    ) as started:
         yield started
 
 
@@ -71,11 +85,16 @@ def managed(
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(name := str(directory / "notify"))
         manager.settimeout(STOP_SECONDS)
-        with running_daemon(*arguments, **environ, NOTIFY_SOCKET=name) as (service, process):
+        with running_daemon(*arguments, **environ, NOTIFY_SOCKET=name) as (
+            service,
+            process,
+        ):
             yield lambda: manager.recv(4096), service, process
 
 
-def connect(service: Address, request: bytes = b"", receive_buffer: int | None = None) -> socket.socket:
+def connect(
+    service: Address, request: bytes = b"", receive_buffer: int | None = None
+) -> socket.socket:
     """A connection that has sent `request`."""
     connection = socket.socket()
     if receive_buffer:
@@ -88,7 +107,9 @@ def connect(service: Address, request: bytes = b"", receive_buffer: int | None =
 
 def keep_alive(line: str, *fields: str) -> bytes:
     """A request head with these fields and a Host; the version and line ends are added."""
-    return "\r\n".join((f"{line} HTTP/1.1", "Host: a", *fields, "", "")).encode("latin-1")
+    return "\r\n".join((f"{line} HTTP/1.1", "Host: a", *fields, "", "")).encode(
+        "latin-1"
+    )
 
 
 def head(line: str, *fields: str) -> bytes:
@@ -96,7 +117,8 @@ def head(line: str, *fields: str) -> bytes:
     return keep_alive(line, "Connection: close", *fields)
 
 
-CHUNKED, JSON = "Transfer-Encoding: chunked", "Content-Type: application/json"
+CHUNKED = "Transfer-Encoding: chunked"
+JSON = "Content-Type: application/json"
 PING = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 HALF_HEAD = b"GET /reviews.json HT"
 HALF_BODY = head("POST /", "Content-Length: 9") + b"x"
@@ -142,18 +164,37 @@ def log_until_end(process: Process, number: signal.Signals = signal.SIGTERM) -> 
         (head("GET /", "X: " + "a" * 20_000), [431]),
         (head("GET /", *["X: y"] * 1000), [431]),
         (head("POST /", "Content-Length: 5", "Content-Length: 6") + b"hello", [400]),
-        (head("POST /mcp", JSON, "Content-Length: 40", "Content-Length: 40") + PING, [200]),
+        (
+            head("POST /mcp", JSON, "Content-Length: 40", "Content-Length: 40") + PING,
+            [200],
+        ),
         (head("POST /", "Content-Length: -5") + b"hello", [400]),
         (head("POST /", "Content-Length: 99999999999999999999999") + b"hello", [400]),
         (head("POST /", "Transfer-Encoding: gzip") + b"hello", [400]),
         (head("GET http://elsewhere.example/reviews.json"), [200]),
-        (head("GET /", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAA"), [200]),
+        (
+            head(
+                "GET /",
+                "Upgrade: websocket",
+                "Sec-WebSocket-Version: 13",
+                "Sec-WebSocket-Key: AAAA",
+            ),
+            [200],
+        ),
         (head("GET /", "If-None-Match: \xff\xfe"), [200]),
         (head("GET /", "If_None_Match: *"), [200]),
-        (b"".join(map(keep_alive, ("GET /x", "GET /", "PUT /"))) + head("GET /x"), [404, 200, 405, 404]),
-        (keep_alive("POST /", "Content-Length: 3", CHUNKED) + b"0\r\n\r\n" + head("GET /"), [405]),
+        (
+            b"".join(map(keep_alive, ("GET /x", "GET /", "PUT /"))) + head("GET /x"),
+            [404, 200, 405, 404],
+        ),
+        (
+            keep_alive("POST /", "Content-Length: 3", CHUNKED)
+            + b"0\r\n\r\n"
+            + head("GET /"),
+            [405],
+        ),
     ],
-)  # fmt: skip
+)
 def test_raw_requests_get_defined_answers(
     service: Address, request_bytes: bytes, expected: list[int]
 ) -> None:
@@ -164,7 +205,9 @@ def test_raw_requests_get_defined_answers(
 # ---- Bodies ----
 
 
-@pytest.mark.parametrize("line", ["POST /mcp", "GET /reviews.json", "POST /api/websub/hub", "PUT /x"])
+@pytest.mark.parametrize(
+    "line", ["POST /mcp", "GET /reviews.json", "POST /api/websub/hub", "PUT /x"]
+)
 @pytest.mark.parametrize("fields", [[], ["Expect: 100-continue"]])
 @pytest.mark.parametrize("length", ["65537", "9" * 18])
 def test_a_body_that_announces_too_much_is_413_and_never_read(
@@ -180,21 +223,39 @@ def chunks(data: bytes, size: int) -> bytes:
     return b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
 
 
-LAST_CHUNK, TOO_MANY = b"0\r\n\r\n", b"The body has more than 1000 chunks."
+LAST_CHUNK = b"0\r\n\r\n"
+TOO_MANY = b"The body has more than 1000 chunks."
 
 
 @pytest.mark.parametrize(
     ("line", "body", "status", "words"),
     [
-        ("POST /mcp", chunks(bytes(LARGEST_BODY_BYTES), 8192) + LAST_CHUNK, 400, b"-32700"),
-        ("POST /", chunks(bytes(LARGEST_BODY_BYTES + 1), 8192), 413, b"The body is larger than 65536 bytes."),
+        (
+            "POST /mcp",
+            chunks(bytes(LARGEST_BODY_BYTES), 8192) + LAST_CHUNK,
+            400,
+            b"-32700",
+        ),
+        (
+            "POST /",
+            chunks(bytes(LARGEST_BODY_BYTES + 1), 8192),
+            413,
+            b"The body is larger than 65536 bytes.",
+        ),
         ("POST /mcp", chunks(PING.rjust(1000), 1) + LAST_CHUNK, 200, b'"result"'),
         ("POST /", chunks(bytes(4000), 1), 400, TOO_MANY),
         ("POST /", chunks(bytes(1001), 1) + LAST_CHUNK, 400, TOO_MANY),
-        *[("POST /", body, 400, b'{"parameter":null,"value":"","message":"The body is incomplete')
-          for body in (b"zz\r\n", b"2\r\nabcdef\r\n")],
+        *[
+            (
+                "POST /",
+                body,
+                400,
+                b'{"parameter":null,"value":"","message":"The body is incomplete',
+            )
+            for body in (b"zz\r\n", b"2\r\nabcdef\r\n")
+        ],
     ],
-)  # fmt: skip
+)
 def test_a_chunked_body_is_bounded_and_well_formed(
     service: Address, line: str, body: bytes, status: int, words: bytes
 ) -> None:
@@ -203,11 +264,18 @@ def test_a_chunked_body_is_bounded_and_well_formed(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("framing", "begun"), [("Content-Length: 100", b"x"), (CHUNKED, b"9\r\nx")])
-def test_a_late_body_is_408_and_ends_the_connection(impatient: Address, framing: str, begun: bytes) -> None:
+@pytest.mark.parametrize(
+    ("framing", "begun"), [("Content-Length: 100", b"x"), (CHUNKED, b"9\r\nx")]
+)
+def test_a_late_body_is_408_and_ends_the_connection(
+    impatient: Address, framing: str, begun: bytes
+) -> None:
     with connect(impatient, keep_alive("POST /", framing) + begun) as connection:
         answer = connection.makefile("rb").read()
-    assert (statuses(answer), b"The body did not arrive within 1 seconds." in answer) == ([408], True)
+    assert (
+        statuses(answer),
+        b"The body did not arrive within 1 seconds." in answer,
+    ) == ([408], True)
 
 
 # ---- Crowds ----
@@ -221,7 +289,10 @@ def allow_descriptors() -> None:
 @pytest.mark.slow
 def test_a_full_service_lets_others_wait_and_feeds_the_watchdog(tmp_path: Path) -> None:
     flags = ("--max-connections", "5")
-    with managed(tmp_path, *flags, WATCHDOG_USEC="100000") as (notified, service, _), ExitStack() as crowd:
+    with (
+        managed(tmp_path, *flags, WATCHDOG_USEC="100000") as (notified, service, _),
+        ExitStack() as crowd,
+    ):
         first, *_ = [crowd.enter_context(connect(service)) for _ in range(5)]
         waiting = crowd.enter_context(connect(service, head("GET /robots.txt")))
         while not notified().startswith(b"READY=1"):
@@ -233,17 +304,28 @@ def test_a_full_service_lets_others_wait_and_feeds_the_watchdog(tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_peers_that_read_nothing_hold_little_memory_and_are_cut(impatient: Address) -> None:
+def test_peers_that_read_nothing_hold_little_memory_and_are_cut(
+    impatient: Address,
+) -> None:
     allow_descriptors()
-    readers, descriptors = 300, Path(f"/proc/{impatient.pid}/fd")
+    readers = 300
+    descriptors = Path(f"/proc/{impatient.pid}/fd")
     fetch(impatient, "/reviews.json")
-    before, hung_up = memory_mb(impatient.pid), select.poll()
+    before = memory_mb(impatient.pid)
+    hung_up = select.poll()
     with ExitStack() as crowd:
         for _ in range(readers):
-            hung_up.register(crowd.enter_context(connect(impatient, head("GET /reviews.json"), 4096)), 0)
+            hung_up.register(
+                crowd.enter_context(
+                    connect(impatient, head("GET /reviews.json"), 4096)
+                ),
+                0,
+            )
         assert fetch(impatient, "/robots.txt").status == 200
         assert memory_mb(impatient.pid) - before < readers * 0.4
-        deadline = time.monotonic() + serving.Deadlines().silence  # TCP's own timeout would be longer
+        deadline = (
+            time.monotonic() + serving.Deadlines().silence
+        )  # TCP's own timeout would be longer
         while len(list(descriptors.iterdir())) >= 100:
             assert time.monotonic() < deadline
             hung_up.poll(500)
@@ -254,7 +336,9 @@ def test_peers_that_read_nothing_hold_little_memory_and_are_cut(impatient: Addre
 def test_only_a_reader_too_slow_for_a_large_response_is_cut(
     impatient: Address, pause_seconds: float, is_whole: bool
 ) -> None:
-    whole, received, began = fetch(impatient, "/reviews.json").body, b"", time.monotonic()
+    whole = fetch(impatient, "/reviews.json").body
+    received = b""
+    began = time.monotonic()
     with connect(impatient, head("GET /reviews.json"), 4096) as connection:
         while piece := connection.recv(65536):
             received += piece
@@ -286,13 +370,17 @@ def seems_to_leave() -> Receive:
 def bridge_to(respond: Callable[[Any], Any]) -> serving.Bridge:
     """A bridge to an application, which answers with `respond`; a refusal is its detail and headers."""
     refuse = Mock(
-        side_effect=lambda request, status, detail, headers: Response(status, headers, detail.encode())
+        side_effect=lambda request, status, detail, headers: Response(
+            status, headers, detail.encode()
+        )
     )
     application: Any = Mock(respond=respond, refuse=refuse)
     return serving.Bridge(application, frozenset({"/store"}), serving.Deadlines())
 
 
-async def sent(bridge: serving.Bridge, path: str = "/", receive: Receive = stays) -> list[dict[str, Any]]:
+async def sent(
+    bridge: serving.Bridge, path: str = "/", receive: Receive = stays
+) -> list[dict[str, Any]]:
     """The messages of the response to a request of this peer."""
     messages: list[dict[str, Any]] = []
 
@@ -320,9 +408,12 @@ LARGE = Response(200, (), [memoryview(b"head"), memoryview(bytes(9_000_000))])
 
 @pytest.mark.parametrize(
     ("answer", "receive", "least", "most"),
-    [(LARGE, stays, 9_000_004, 9_000_004), (LARGE, leaves, 0, 2_000_000),
-     (lambda: LARGE, seems_to_leave(), 9_000_004, 9_000_004)],
-)  # fmt: skip
+    [
+        (LARGE, stays, 9_000_004, 9_000_004),
+        (LARGE, leaves, 0, 2_000_000),
+        (lambda: LARGE, seems_to_leave(), 9_000_004, 9_000_004),
+    ],
+)
 def test_a_large_response_is_sent_in_parts_until_the_peer_leaves(
     answer: Any, receive: Receive, least: int, most: int
 ) -> None:
@@ -335,7 +426,9 @@ def test_a_large_response_is_sent_in_parts_until_the_peer_leaves(
 # ---- Worker threads ----
 
 
-def test_a_fault_of_a_job_ends_its_request_and_no_thread(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_fault_of_a_job_ends_its_request_and_no_thread(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     answers: Any = iter([lambda: 1 / 0] * 3 + [lambda: Response(200, (), b"fine")])
     bridge = bridge_to(lambda _: next(answers))
 
@@ -366,7 +459,9 @@ def test_worker_threads_keep_nothing_of_a_request_that_is_over() -> None:
 
 
 def test_a_hundred_requests_wait_and_abandoned_ones_are_never_made() -> None:
-    begun, go_on, made = threading.Semaphore(0), threading.Event(), []
+    begun = threading.Semaphore(0)
+    go_on = threading.Event()
+    made = []
 
     def respond(request: Any) -> Any:
         def make() -> Response:
@@ -383,19 +478,29 @@ def test_a_hundred_requests_wait_and_abandoned_ones_are_never_made() -> None:
         begin = asyncio.ensure_future
         holding = [begin(sent(bridge, "/hold")) for _ in range(serving.WORKER_THREADS)]
         abandoned = [
-            begin(sent(bridge, "/abandoned", leaves)) for _ in range(serving.MAX_JOBS - len(holding))
+            begin(sent(bridge, "/abandoned", leaves))
+            for _ in range(serving.MAX_JOBS - len(holding))
         ]
         await asyncio.to_thread(lambda: [begun.acquire(timeout=30) for _ in holding])
         start, body = await sent(bridge, "/one-more")
-        assert (start["status"], body["body"]) == (503, b"Too many requests are waiting.")
+        assert (start["status"], body["body"]) == (
+            503,
+            b"Too many requests are waiting.",
+        )
         assert (b"Retry-After", b"5") in start["headers"]
-        assert body_of(await sent(bridge, "/store")) == b"/store", "the store has a thread of its own"
+        assert body_of(await sent(bridge, "/store")) == b"/store", (
+            "the store has a thread of its own"
+        )
         assert await asyncio.gather(*abandoned) == [[]] * len(abandoned)
         go_on.set()
-        assert [body_of(messages) for messages in await asyncio.gather(*holding)] == [b"/hold"] * len(holding)
+        assert [body_of(messages) for messages in await asyncio.gather(*holding)] == [
+            b"/hold"
+        ] * len(holding)
         assert body_of(await sent(bridge, "/last")) == b"/last"
         await asyncio.sleep(0)
-        assert len(asyncio.all_tasks()) == 1, "nobody waits for peers whose request is over"
+        assert len(asyncio.all_tasks()) == 1, (
+            "nobody waits for peers whose request is over"
+        )
 
     asyncio.run(crowd())
     assert made == ["/hold", "/hold", "/store", "/last"]
@@ -406,7 +511,9 @@ def test_a_hundred_requests_wait_and_abandoned_ones_are_never_made() -> None:
 
 def access_lines(log: str) -> list[str]:
     """The lines of requests, without time, level and milliseconds."""
-    return re.findall(r"(?m)^[0-9-]+ [0-9:,]+ INFO (\S+ \S+ \S+ [0-9]{3} [0-9]+) [0-9]+\.[0-9]$", log)
+    return re.findall(
+        r"(?m)^[0-9-]+ [0-9:,]+ INFO (\S+ \S+ \S+ [0-9]{3} [0-9]+) [0-9]+\.[0-9]$", log
+    )
 
 
 def test_the_access_log_has_one_line_per_request_whatever_its_path() -> None:
@@ -416,7 +523,9 @@ def test_the_access_log_has_one_line_per_request_whatever_its_path() -> None:
         for path in ("/caf\xc3\xa9\\x0a%0a\xc2\x85\xe2\x80\xa8", "/" + "y" * 2000):
             exchange(service, head(f"GET {path}"))
         with connect(service, HALF_BODY):
-            assert fetch(service, "/nothing").status == 404  # by now the service waits for the other half
+            assert (
+                fetch(service, "/nothing").status == 404
+            )  # by now the service waits for the other half
         log = log_until_end(process, signal.SIGINT)
     assert log.endswith(" INFO stopped\n"), "the log is flushed"
     lines = [line.removeprefix("127.0.0.1 ") for line in access_lines(log)]
@@ -427,12 +536,16 @@ def test_the_access_log_has_one_line_per_request_whatever_its_path() -> None:
     assert (nothing[:17], half) == ("GET /nothing 404 ", "POST / 499 0")
 
 
-def test_a_peer_that_leaves_before_its_response_is_noticed(stub: tuple[Address, Process]) -> None:
+def test_a_peer_that_leaves_before_its_response_is_noticed(
+    stub: tuple[Address, Process],
+) -> None:
     service, process = stub
     with connect(service, head("GET /hold")):
         fetch(service, "/")  # by now the service has read the request
     assert process.stderr
-    assert any("GET /hold 499 0" in line for line in process.stderr), "the job goes on for 30 seconds"
+    assert any("GET /hold 499 0" in line for line in process.stderr), (
+        "the job goes on for 30 seconds"
+    )
 
 
 def test_a_unix_socket_serves_in_place_of_a_stale_one(tmp_path: Path) -> None:
@@ -440,7 +553,10 @@ def test_a_unix_socket_serves_in_place_of_a_stale_one(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as stale:
         stale.bind(str(path))
     flags = ("--uds", str(path), "--base-url", "http://reviews.example", "--access-log")
-    with running_daemon(*flags) as (_, process), socket.socket(socket.AF_UNIX) as connection:
+    with (
+        running_daemon(*flags) as (_, process),
+        socket.socket(socket.AF_UNIX) as connection,
+    ):
         assert path.stat().st_mode & 0o777 == 0o660
         connection.connect(str(path))
         connection.sendall(head("GET /reviews.json"))
@@ -467,16 +583,29 @@ def test_a_hanging_crowd_delays_neither_others_nor_the_stop() -> None:
 
 
 def test_a_running_request_is_finished_before_the_stop() -> None:
-    with running_daemon() as (service, process), connect(service, HALF_BODY) as connection:
-        assert fetch(service, "/healthz").status == 200  # by now the service has read the head
+    with (
+        running_daemon() as (service, process),
+        connect(service, HALF_BODY) as connection,
+    ):
+        assert (
+            fetch(service, "/healthz").status == 200
+        )  # by now the service has read the head
         process.terminate()
         connection.sendall(b"12345678")
-        assert connection.makefile("rb").readline() == b"HTTP/1.1 405 Method Not Allowed\r\n"
+        assert (
+            connection.makefile("rb").readline()
+            == b"HTTP/1.1 405 Method Not Allowed\r\n"
+        )
         assert process.wait(STOP_SECONDS) == 0
 
 
 @pytest.mark.parametrize(
-    ("number", "path"), [(signal.SIGTERM, "/go-on"), (signal.SIGINT, "/go-on"), (signal.SIGCONT, "/signal")]
+    ("number", "path"),
+    [
+        (signal.SIGTERM, "/go-on"),
+        (signal.SIGINT, "/go-on"),
+        (signal.SIGCONT, "/signal"),
+    ],
 )
 def test_the_port_stays_open_while_before_stop_runs_after_any_signal(
     stub: tuple[Address, Process], number: signal.Signals, path: str
@@ -498,18 +627,33 @@ def test_a_hanging_job_delays_no_stop(stub: tuple[Address, Process]) -> None:
 
 def test_the_service_manager_is_told_every_state(tmp_path: Path) -> None:
     data = Path(shutil.copytree(SAMPLE, tmp_path / "data"))
-    flags = ("--data", str(data), "--reload-interval", "3600")  # so that only the signal causes a reload
-    with managed(tmp_path, *flags) as (notified, service, process), connect(service, HALF_BODY):
-        serving_status = "Serving 160 reviews of Larkspur Hollow Chiropractic, 4 unverified left out"
+    flags = (
+        "--data",
+        str(data),
+        "--reload-interval",
+        "3600",
+    )  # so that only the signal causes a reload
+    with (
+        managed(tmp_path, *flags) as (notified, service, process),
+        connect(service, HALF_BODY),
+    ):
+        serving_status = (
+            "Serving 160 reviews of Larkspur Hollow Chiropractic, 4 unverified left out"
+        )
         assert notified().decode() == f"READY=1\nSTATUS={serving_status}"
         (data / "reviews.json").write_text("[]")
         process.send_signal(signal.SIGHUP)
         assert notified().startswith(b"RELOADING=1\nMONOTONIC_USEC=")
-        assert notified() == b"READY=1\nSTATUS=Stale: reviews.json: an array is not an object"
+        assert (
+            notified()
+            == b"READY=1\nSTATUS=Stale: reviews.json: an array is not an object"
+        )
         process.terminate()
         assert notified() == b"STOPPING=1"
         process.terminate()
-        assert process.wait(serving.STOP_SECONDS / 2) == -signal.SIGTERM, "a second signal ends it at once"
+        assert process.wait(serving.STOP_SECONDS / 2) == -signal.SIGTERM, (
+            "a second signal ends it at once"
+        )
 
 
 # ---- Granian: only its documented names, which new releases keep ----
@@ -518,7 +662,14 @@ def test_the_service_manager_is_told_every_state(tmp_path: Path) -> None:
 def test_only_documented_names_of_granian_are_used() -> None:
     source = Path(serving.__file__).read_text(encoding="utf-8")
     nodes = list(ast.walk(ast.parse(source)))
-    imports = [node for node in nodes if isinstance(node, ast.ImportFrom) and "granian" in str(node.module)]
+    imports = [
+        node
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and "granian" in str(node.module)
+    ]
     names = {alias.name for node in imports for alias in node.names}
     assert names == {"HTTPModes", "Interfaces", "HTTP1Settings", "LogLevels", "Server"}
-    assert set(re.findall(r"\bserver\.\w+\(", source)) == {"server.serve(", "server.stop("}
+    assert set(re.findall(r"\bserver\.\w+\(", source)) == {
+        "server.serve(",
+        "server.stop(",
+    }

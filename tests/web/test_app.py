@@ -34,7 +34,9 @@ from reviewslib.web.reload import Reloader
 from reviewslib.web.representations import Request, joined, resolved, size_of
 
 APP = reviewsd.application_of(Settings(data=SAMPLE))
-HTML, JSON, VARY = "text/html; charset=utf-8", "application/json", "Accept, Accept-Encoding"
+HTML = "text/html; charset=utf-8"
+JSON = "application/json"
+VARY = "Accept, Accept-Encoding"
 
 
 def serving(data: Path) -> Application:
@@ -53,7 +55,9 @@ def application() -> Application:
 
 def assert_defined(answer: Response, *allowed: int) -> None:
     assert answer.status in allowed
-    assert "".join(map("".join, answer.headers.items())).isprintable(), "a header could be split"
+    assert "".join(map("".join, answer.headers.items())).isprintable(), (
+        "a header could be split"
+    )
     if answer.status == 400 and answer.headers["content-type"] == JSON:
         assert {"issues", "error"} & json.loads(answer.body).keys()
     if answer.headers.get("content-type") == HTML:
@@ -66,7 +70,9 @@ pairs = st.lists(st.tuples(names, st.text(string.printable, max_size=12)), max_s
 queries = latin | pairs.map(lambda pairs: "&".join(map("=".join, pairs)))
 
 
-@pytest.mark.parametrize("path", [links.SEARCH_PATH, links.REVIEW_LIST_PATH, links.EMBED_PATH])
+@pytest.mark.parametrize(
+    "path", [links.SEARCH_PATH, links.REVIEW_LIST_PATH, links.EMBED_PATH]
+)
 @given(query=queries)
 def test_any_query_string_gives_200_or_400(path: str, query: str) -> None:
     assert_defined(call(APP, f"{path}?{query}"), 200, 400)
@@ -74,17 +80,37 @@ def test_any_query_string_gives_200_or_400(path: str, query: str) -> None:
 
 @given(path=latin, method=st.sampled_from(["GET", "OPTIONS", "POST", "X"]))
 def test_any_path_and_method_give_a_defined_answer(path: str, method: str) -> None:
-    for prefix, allowed in (("", (200, 204, 404, 405)), (links.SINCE_PATH, (200, 204, 400, 405))):
-        assert_defined(call(APP, prefix + quote(path.encode("latin-1")), method), *allowed)
+    for prefix, allowed in (
+        ("", (200, 204, 404, 405)),
+        (links.SINCE_PATH, (200, 204, 400, 405)),
+    ):
+        assert_defined(
+            call(APP, prefix + quote(path.encode("latin-1")), method), *allowed
+        )
 
 
 ODD_IDS = [
-    *("a/b", "/", "?#", "%2F", "a b+c", "é\u0301", "\U0001f600", "...", "../x", "\ufffd", "&<>\"'", "x" * 200)
+    *(
+        "a/b",
+        "/",
+        "?#",
+        "%2F",
+        "a b+c",
+        "é\u0301",
+        "\U0001f600",
+        "...",
+        "../x",
+        "\ufffd",
+        "&<>\"'",
+        "x" * 200,
+    )
 ]
 
 
 @pytest.mark.parametrize("kind", [HTML, JSON])
-def test_the_url_of_a_review_leads_to_it_whatever_its_id(tmp_path: Path, kind: str) -> None:
+def test_the_url_of_a_review_leads_to_it_whatever_its_id(
+    tmp_path: Path, kind: str
+) -> None:
     application = serving(write_files(tmp_path, a_file(*map(review, ODD_IDS))))
     for served in json.loads(application.snapshot.dataset.reviews_json)["reviews"]:
         path = served["page_url"].removeprefix("http://127.0.0.1:8080")
@@ -95,14 +121,49 @@ def test_the_url_of_a_review_leads_to_it_whatever_its_id(tmp_path: Path, kind: s
 
 
 PIECES = [
-    *("W/", "q=", "q=0.", "9e9", "nan", "a*0*=utf-8''", "charset=", "[::1]", "v1.", "http://", "=?base64?"),
-    *("gzip", "identity", JSON, "text/html", "text/event-stream", "2026-07-28", "2025-06-18", "tools/call"),
+    *(
+        "W/",
+        "q=",
+        "q=0.",
+        "9e9",
+        "nan",
+        "a*0*=utf-8''",
+        "charset=",
+        "[::1]",
+        "v1.",
+        "http://",
+        "=?base64?",
+    ),
+    *(
+        "gzip",
+        "identity",
+        JSON,
+        "text/html",
+        "text/event-stream",
+        "2026-07-28",
+        "2025-06-18",
+        "tools/call",
+    ),
     *("\"*,;=%'/@:[]<()?-+.01 \t\\"),
     "9" * 5000,
 ]
 HEADERS = [
-    *("accept", "accept_encoding", "content_encoding", "content_type", "host", "if_modified_since", "origin"),
-    *("if_none_match", "mcp_method", "mcp_name", "mcp_protocol_version", "mcp_session_id"),
+    *(
+        "accept",
+        "accept_encoding",
+        "content_encoding",
+        "content_type",
+        "host",
+        "if_modified_since",
+        "origin",
+    ),
+    *(
+        "if_none_match",
+        "mcp_method",
+        "mcp_name",
+        "mcp_protocol_version",
+        "mcp_session_id",
+    ),
 ]
 PATHS = [*app.ROUTES, "/api/reviews/since/2026-01-01", "/nothing"]
 
@@ -115,36 +176,68 @@ PATHS = [*app.ROUTES, "/api/reviews/since/2026-01-01", "/nothing"]
     name=st.sampled_from(HEADERS),
     value=latin | st.lists(st.sampled_from(PIECES)).map("".join),
 )
-def test_no_header_value_causes_a_server_error(path: str, method: str, name: str, value: str) -> None:
+def test_no_header_value_causes_a_server_error(
+    path: str, method: str, name: str, value: str
+) -> None:
     assert_defined(call(APP, path, method, **{name: value}), *range(200, 500))
 
 
 # ---- The list of reviews for people: what the search finds, a page at a time ----
 
 LIST_NAMES = [name for name in APP.program.contract.list_parameters if name != "page"]
-VALUES = ["", "back", "é", "Okafor", "massage-therapy", "Massage Therapy", "4", "4.5", "5", "7", "2025-06-01",
-          "2026-01-01", "GOOGLE", "yelp"]  # fmt: skip
+VALUES = [
+    "",
+    "back",
+    "é",
+    "Okafor",
+    "massage-therapy",
+    "Massage Therapy",
+    "4",
+    "4.5",
+    "5",
+    "7",
+    "2025-06-01",
+    "2026-01-01",
+    "GOOGLE",
+    "yelp",
+]
 
 
 def listed_ids(query: str) -> tuple[int, list[str]]:
     """The status of the first page of a list, and the ids of all reviews in the list."""
-    answers = [call(APP, f"/reviews?{query}&page={number}") for number in range(1, 10)]  # 160 reviews at most
+    answers = [
+        call(APP, f"/reviews?{query}&page={number}") for number in range(1, 10)
+    ]  # 160 reviews at most
     documents = [answer.body.decode() for answer in answers if answer.status == 200]
     ids = re.findall('<p><a href="[^"]*/reviews/([^"]*)"><time', "".join(documents))
     return answers[0].status, list(map(unquote, ids))
 
 
 @settings(max_examples=60)
-@given(st.lists(st.tuples(st.sampled_from(LIST_NAMES), st.sampled_from(VALUES)), max_size=3))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(LIST_NAMES), st.sampled_from(VALUES)), max_size=3
+    )
+)
 def test_the_list_and_the_search_find_the_same(pairs: list[tuple[str, str]]) -> None:
     query = urlencode(pairs)
-    parts = [call(APP, f"/api/reviews/search?{query}&limit=100&offset={offset}") for offset in (0, 100)]
-    found = [review["id"] for part in parts for review in json.loads(part.body).get("reviews", ())]
+    parts = [
+        call(APP, f"/api/reviews/search?{query}&limit=100&offset={offset}")
+        for offset in (0, 100)
+    ]
+    found = [
+        review["id"]
+        for part in parts
+        for review in json.loads(part.body).get("reviews", ())
+    ]
     assert listed_ids(query) == (parts[0].status, found)
 
 
 def test_the_list_ignores_unknown_parameters() -> None:
-    answer = call(APP, "/reviews?utm_source=x&page=2&fbclid=y&query=back&limit=3&offset=-1&%ff=1&rating=")
+    answer = call(
+        APP,
+        "/reviews?utm_source=x&page=2&fbclid=y&query=back&limit=3&offset=-1&%ff=1&rating=",
+    )
     assert answer == call(APP, "/reviews?query=back&page=2")
     assert answer != call(APP, "/reviews?query=back")
     assert b"utm_source" not in answer.body
@@ -152,8 +245,10 @@ def test_the_list_ignores_unknown_parameters() -> None:
 
 # ---- Errors ----
 
-WRONG, TOO_SHORT = "One parameter is wrong. See issues.", "The body is shorter than its Content-Length."
-NOT_A_NUMBER, UNKNOWN = "expected a whole number such as 5", "unknown parameter; did you mean query?"
+WRONG = "One parameter is wrong. See issues."
+TOO_SHORT = "The body is shorter than its Content-Length."
+NOT_A_NUMBER = "expected a whole number such as 5"
+UNKNOWN = "unknown parameter; did you mean query?"
 
 
 @pytest.mark.parametrize(
@@ -161,29 +256,56 @@ NOT_A_NUMBER, UNKNOWN = "expected a whole number such as 5", "unknown parameter;
     [
         ("GET /reviews/x", {"accept": JSON}, 404, "No review has the id x.", []),
         ("GET *", {}, 405, "GET is not allowed; allowed: OPTIONS.", []),
-        ("POST /reviews", {"content_length": "9"}, 400, TOO_SHORT, [(None, "", TOO_SHORT)]),
+        (
+            "POST /reviews",
+            {"content_length": "9"},
+            400,
+            TOO_SHORT,
+            [(None, "", TOO_SHORT)],
+        ),
         ("GET /api/reviews/search?querx=", {}, 400, WRONG, [("querx", "", UNKNOWN)]),
-        ("GET /api/reviews/search?limit=%ff&querx=", {}, 400, "2 parameters are wrong. See issues.",
-         [("limit", "\ufffd", NOT_A_NUMBER), ("querx", "", UNKNOWN)]),
+        (
+            "GET /api/reviews/search?limit=%ff&querx=",
+            {},
+            400,
+            "2 parameters are wrong. See issues.",
+            [("limit", "\ufffd", NOT_A_NUMBER), ("querx", "", UNKNOWN)],
+        ),
     ],
-)  # fmt: skip
+)
 def test_an_error_is_an_object_that_says_what_is_wrong(
-    line: str, fields: dict[str, str], status: int, detail: str, issues: list[tuple[str | None, str, str]]
+    line: str,
+    fields: dict[str, str],
+    status: int,
+    detail: str,
+    issues: list[tuple[str | None, str, str]],
 ) -> None:
     method, _, target = line.partition(" ")
     answer = call(APP, target, method, **fields)
-    document = {"type": "about:blank", "title": HTTPStatus(status).phrase, "status": status, "detail": detail}
+    document = {
+        "type": "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+    }
     if issues:
         document["issues"] = [
-            dict(zip(("parameter", "value", "message"), issue, strict=True)) for issue in issues
+            dict(zip(("parameter", "value", "message"), issue, strict=True))
+            for issue in issues
         ]
     assert (answer.status, json.loads(answer.body)) == (status, document)
-    assert (answer.headers["content-type"], answer.headers["cache-control"]) == (JSON, "no-store")
+    assert (answer.headers["content-type"], answer.headers["cache-control"]) == (
+        JSON,
+        "no-store",
+    )
 
 
 def test_an_instance_without_a_hub_says_so() -> None:
     answer = call(APP, links.HUB_PATH, "POST", b"hub.mode=subscribe")
-    assert (answer.status, answer.body) == (404, b"the hub does not run on this instance\n")
+    assert (answer.status, answer.body) == (
+        404,
+        b"the hub does not run on this instance\n",
+    )
 
 
 def test_the_methods_of_the_server_as_a_whole_can_be_asked() -> None:
@@ -201,11 +323,19 @@ BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;
     + [("POST /reviews.html", BROWSER, True), ("POST /reviews.html", "", False)]
     + [("GET /reviews/\xff", "*/*", True), ("GET /reviews/x", JSON, False)],
 )
-def test_a_404_is_a_page_for_clients_that_prefer_html(line: str, accept: str, is_page: bool) -> None:
+def test_a_404_is_a_page_for_clients_that_prefer_html(
+    line: str, accept: str, is_page: bool
+) -> None:
     method, _, path = line.partition(" ")
     answer = call(APP, quote(path, encoding="latin-1"), method, accept=accept)
-    assert (answer.status, answer.headers["content-type"]) == (404, HTML if is_page else JSON)
-    assert (answer.headers["cache-control"], answer.headers["vary"]) == ("no-store", VARY)
+    assert (answer.status, answer.headers["content-type"]) == (
+        404,
+        HTML if is_page else JSON,
+    )
+    assert (answer.headers["cache-control"], answer.headers["vary"]) == (
+        "no-store",
+        VARY,
+    )
     assert ("content-security-policy" in answer.headers) is is_page
 
 
@@ -217,8 +347,15 @@ def test_an_unexpected_exception_is_logged_once_with_an_id(
     assert (answer.status, answer.headers["cache-control"]) == (500, "no-store")
     assert b"AttributeError" not in answer.body
     request_id = json.loads(answer.body)["request_id"]
-    assert json.loads(answer.body)["detail"] == f"An internal error, logged as request {request_id}."
-    logged = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert (
+        json.loads(answer.body)["detail"]
+        == f"An internal error, logged as request {request_id}."
+    )
+    logged = [
+        record.getMessage()
+        for record in caplog.records
+        if record.levelno == logging.ERROR
+    ]
     assert logged == [f"request {request_id}: GET '/api/reviews/search' failed"]
 
 
@@ -235,12 +372,19 @@ def health(application: Application) -> Any:
 def test_health_describes_the_data_that_are_served(application: Application) -> None:
     application.started_at -= 100
     tags = {path: call(application, path).headers["etag"] for path in links.DATA_PATHS}
-    changed = parsedate_to_datetime(call(application, links.SEARCH_PATH).headers["last-modified"])
+    changed = parsedate_to_datetime(
+        call(application, links.SEARCH_PATH).headers["last-modified"]
+    )
     assert health(application) == {
         "status": "ok",
         "version": "1.0.0",
         "uptime_seconds": 100,
-        "reviews": {"count": 160, "unverified_left_out": 4, "earliest": "2022-11-09", "latest": "2026-11-15"},
+        "reviews": {
+            "count": 160,
+            "unverified_left_out": 4,
+            "earliest": "2022-11-09",
+            "latest": "2026-11-15",
+        },
         "insights": {"review_count": 160, "generated_at": "2026-11-16T09:30:00-08:00"},
         "hub": "the hub does not run on this instance",
         "subscriptions": None,
@@ -255,15 +399,24 @@ FAILED = {"at": "now", "faults": ["x"]}
 
 @pytest.mark.parametrize(
     ("trouble", "error", "status"),
-    [(None, None, "ok"), ("the disk is full", None, "degraded"), ("the disk is full", FAILED, "stale")],
+    [
+        (None, None, "ok"),
+        ("the disk is full", None, "degraded"),
+        ("the disk is full", FAILED, "stale"),
+    ],
 )
 def test_health_reports_trouble_of_the_hub_and_a_failed_reload(
     application: Application, trouble: Any, error: Any, status: str
 ) -> None:
-    application.hub = Mock(trouble=Mock(return_value=trouble), counts=Mock(return_value={"verified": 2}))
+    application.hub = Mock(
+        trouble=Mock(return_value=trouble), counts=Mock(return_value={"verified": 2})
+    )
     application.reloader.error = error
     expected = {"status": status, "hub": trouble or "here", "last_reload_error": error}
-    assert health(application).items() >= (expected | {"subscriptions": {"verified": 2}}).items()
+    assert (
+        health(application).items()
+        >= (expected | {"subscriptions": {"verified": 2}}).items()
+    )
 
 
 def test_health_of_no_reviews_has_no_dates(tmp_path: Path) -> None:
@@ -274,8 +427,12 @@ def test_health_of_no_reviews_has_no_dates(tmp_path: Path) -> None:
 # ---- At once or later: what is prepared or cached, and what takes time ----
 
 
-def a_request(path: str, query: str = "", method: str = "GET", body: bytes = b"", **headers: str) -> Request:
-    fields = {"host": "a"} | {name.replace("_", "-"): value for name, value in headers.items()}
+def a_request(
+    path: str, query: str = "", method: str = "GET", body: bytes = b"", **headers: str
+) -> Request:
+    fields = {"host": "a"} | {
+        name.replace("_", "-"): value for name, value in headers.items()
+    }
     return Request(method, path, query, fields.get, body)
 
 
@@ -283,15 +440,32 @@ def is_made_later(request: Request, application: Application = APP) -> bool:
     return not isinstance(application.respond(request), representations.Response)
 
 
-SINCE, NEWEST = links.SINCE_PATH + "2026-01-01", f"/reviews/{APP.snapshot.dataset.reviews[0].id}"
-AT_ONCE = [*links.FIXED_PATHS, "/", "/healthz", "/nothing", "/api/reviews", links.HUB_PATH]
-LATER = [a_request("/mcp", method="POST", body=body, content_type=JSON) for body in (b"", b"{")]
-LATER += [a_request("/mcp"), a_request("/nothing", accept="text/html"), a_request("/reviews/x")]
+SINCE = links.SINCE_PATH + "2026-01-01"
+NEWEST = f"/reviews/{APP.snapshot.dataset.reviews[0].id}"
+AT_ONCE = [
+    *links.FIXED_PATHS,
+    "/",
+    "/healthz",
+    "/nothing",
+    "/api/reviews",
+    links.HUB_PATH,
+]
+LATER = [
+    a_request("/mcp", method="POST", body=body, content_type=JSON)
+    for body in (b"", b"{")
+]
+LATER += [
+    a_request("/mcp"),
+    a_request("/nothing", accept="text/html"),
+    a_request("/reviews/x"),
+]
 
 
 @pytest.mark.parametrize("path", AT_ONCE)
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "PUT", "POST"])
-def test_prepared_responses_and_json_errors_are_returned_at_once(path: str, method: str) -> None:
+def test_prepared_responses_and_json_errors_are_returned_at_once(
+    path: str, method: str
+) -> None:
     assert not is_made_later(a_request(path, method=method))
 
 
@@ -301,36 +475,56 @@ def test_mcp_responses_and_404_pages_are_made_later(asked: Request) -> None:
     assert resolved(APP.respond(asked)).status in (400, 404, 405)
 
 
-@pytest.mark.parametrize("path", [links.SEARCH_PATH, "/reviews", "/embed", SINCE, NEWEST])
+@pytest.mark.parametrize(
+    "path", [links.SEARCH_PATH, "/reviews", "/embed", SINCE, NEWEST]
+)
 @pytest.mark.parametrize("coding", ["identity", "gzip"])
 def test_a_computed_response_is_made_later_and_cached(
     application: Application, path: str, coding: str
 ) -> None:
-    asked, other = (a_request(path, query, accept_encoding=coding) for query in ("limit=3", "limit=4"))
+    asked, other = (
+        a_request(path, query, accept_encoding=coding)
+        for query in ("limit=3", "limit=4")
+    )
     assert is_made_later(asked, application)
     response = resolved(application.respond(asked))
     assert (response.status, application.respond(asked)) == (200, response), "at once"
-    assert is_made_later(other, application) is (path not in (SINCE, NEWEST)), "their queries are ignored"
+    assert is_made_later(other, application) is (path not in (SINCE, NEWEST)), (
+        "their queries are ignored"
+    )
 
 
-def test_a_hub_response_is_made_later_by_the_thread_of_the_store(application: Application) -> None:
+def test_a_hub_response_is_made_later_by_the_thread_of_the_store(
+    application: Application,
+) -> None:
     hub = application.hub = Mock(answer=Mock(return_value=(202, "accepted", ())))
-    answer = application.respond(a_request(links.HUB_PATH, "", "POST", b"hub.mode=x", content_type="a/b"))
+    answer = application.respond(
+        a_request(links.HUB_PATH, "", "POST", b"hub.mode=x", content_type="a/b")
+    )
     hub.answer.assert_not_called()
     assert resolved(answer).body == b"accepted\n"
     hub.answer.assert_called_once_with("a/b", b"hub.mode=x")
     assert {links.HUB_PATH} == app.STORE_PATHS
 
 
-def since(application: Application, coding: str = "", day: str = "2020-01-01") -> representations.Response:
-    return resolved(application.respond(a_request(links.SINCE_PATH + day, accept_encoding=coding)))
+def since(
+    application: Application, coding: str = "", day: str = "2020-01-01"
+) -> representations.Response:
+    return resolved(
+        application.respond(a_request(links.SINCE_PATH + day, accept_encoding=coding))
+    )
 
 
-def test_since_responses_are_in_pieces_and_packed_up_to_a_megabyte(tmp_path: Path) -> None:
-    plain, packed = since(APP), since(APP, "gzip")
+def test_since_responses_are_in_pieces_and_packed_up_to_a_megabyte(
+    tmp_path: Path,
+) -> None:
+    plain = since(APP)
+    packed = since(APP, "gzip")
     assert isinstance(plain.body, list)
     whole = [APP.snapshot.dataset.reviews_json]
-    assert [piece.obj for piece in plain.body if len(piece) > 1000] == whole, "a copy would take memory"
+    assert [piece.obj for piece in plain.body if len(piece) > 1000] == whole, (
+        "a copy would take memory"
+    )
     assert gzip.decompress(joined(packed.body)) == joined(plain.body)
     texts = (review(str(number), text="x" * 10_000) for number in range(105))
     large = since(serving(write_files(tmp_path, a_file(*texts))), "gzip")
@@ -339,11 +533,18 @@ def test_since_responses_are_in_pieces_and_packed_up_to_a_megabyte(tmp_path: Pat
 
 
 @pytest.mark.parametrize("coding", ["", "gzip"])
-def test_the_tag_of_since_changes_with_reviews_and_day(application: Application, coding: str) -> None:
-    snapshot, tags = application.snapshot, []
+def test_the_tag_of_since_changes_with_reviews_and_day(
+    application: Application, coding: str
+) -> None:
+    snapshot = application.snapshot
+    tags = []
     for reviews in (b"a", b"b"):
         dataset = replace(snapshot.dataset, reviews_digest=reviews)
-        application.reloader.snapshot = snapshot._replace(dataset=dataset, cache=type(snapshot.cache)())
-        answers = [since(application, coding, day) for day in ("2026-10-01", "2026-10-02")]
+        application.reloader.snapshot = snapshot._replace(
+            dataset=dataset, cache=type(snapshot.cache)()
+        )
+        answers = [
+            since(application, coding, day) for day in ("2026-10-01", "2026-10-02")
+        ]
         tags += [dict(answer.headers)["ETag"] for answer in answers]
     assert len(set(tags)) == 4

@@ -36,7 +36,12 @@ pytestmark = pytest.mark.slow
 
 # ---- Browser ----
 
-OFFLINE = ["--headless", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
+OFFLINE = [
+    "--headless",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+]
 OFFLINE += ["--disable-component-update", "--no-first-run"]
 OFFLINE += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
 
@@ -50,7 +55,9 @@ HELPERS = """const all = selector => [...document.querySelectorAll(selector)];
 class Browser(webdriver.Chrome):
     """Chromium, with the few things that the tests do to a page and ask of it."""
 
-    def open(self, url: str, width: int = 1440, scheme: str = "light", **features: str) -> None:
+    def open(
+        self, url: str, width: int = 1440, scheme: str = "light", **features: str
+    ) -> None:
         """Open a page in a viewport of this width, in a light or a dark colour scheme."""
         self.emulate(prefers_color_scheme=scheme, **features)
         self.resize(width)
@@ -59,14 +66,27 @@ class Browser(webdriver.Chrome):
 
     def emulate(self, media: str = "", **features: str) -> None:
         """Show pages on this medium, to a reader with these preferences."""
-        preferences = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
-        self.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": preferences})
+        preferences = [
+            {"name": name.replace("_", "-"), "value": value}
+            for name, value in features.items()
+        ]
+        self.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia", {"media": media, "features": preferences}
+        )
 
     def resize(self, width: int, text_percent: int = 100) -> None:
         """Give the viewport this width in pixels, and text this size."""
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        size = {
+            "width": width,
+            "height": 900,
+            "deviceScaleFactor": 1,
+            "mobile": width < 500,
+        }
         self.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        sizes = {"standard": 16 * text_percent // 100, "fixed": 13 * text_percent // 100}
+        sizes = {
+            "standard": 16 * text_percent // 100,
+            "fixed": 13 * text_percent // 100,
+        }
         self.execute_cdp_cmd("Page.setFontSizes", {"fontSizes": sizes})
 
     def value(self, expression: str) -> Any:
@@ -84,12 +104,23 @@ class Browser(webdriver.Chrome):
     def complaints(self) -> list[str]:
         """The console's messages since the last call, without those of expected statuses."""
         messages = [entry["message"] for entry in self.get_log("browser")]
-        return [text for text in messages if "the server responded with a status of 40" not in text]
+        return [
+            text
+            for text in messages
+            if "the server responded with a status of 40" not in text
+        ]
 
     def requested(self) -> list[str]:
         """The URLs that pages have requested since the last call."""
-        events = [json.loads(entry["message"])["message"] for entry in self.get_log("performance")]
-        sent = [event["params"] for event in events if event["method"] == "Network.requestWillBeSent"]
+        events = [
+            json.loads(entry["message"])["message"]
+            for entry in self.get_log("performance")
+        ]
+        sent = [
+            event["params"]
+            for event in events
+            if event["method"] == "Network.requestWillBeSent"
+        ]
         return [request["request"]["url"] for request in sent]
 
 
@@ -98,11 +129,19 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     options = webdriver.ChromeOptions()
     options.binary_location = program("chromium")
     root = ("--no-sandbox",) if os.geteuid() == 0 else ()
-    for argument in (*OFFLINE, *root, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+    for argument in (
+        *OFFLINE,
+        *root,
+        f"--user-data-dir={tmp_path_factory.mktemp('profile')}",
+    ):
         options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    options.set_capability(
+        "goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"}
+    )
     driver = Browser(options, webdriver.ChromeService(program("chromedriver")))
-    driver.get("about:blank")  # ends the start page of the browser, which requests files of its own
+    driver.get(
+        "about:blank"
+    )  # ends the start page of the browser, which requests files of its own
     yield driver
     driver.quit()
 
@@ -135,8 +174,24 @@ UNMATCHED = "/reviews?query=zzz"
 ATTACK = f"/reviews?query={quote(ATTACKS[0])}&rating={quote(ATTACKS[4])}"
 ATTACKING_REVIEW = f"/reviews/{quote('<script>window.attacked=13</script>', safe='')}"
 PATHS = {
-    "sample": ["/", "/reviews", SEARCH, WRONG, UNMATCHED, REVIEW, "/embed", "/embed?theme=dark", "/nothing"],
-    "hostile": ["/", "/reviews", ATTACK, ATTACKING_REVIEW, "/embed?theme=auto&limit=10"],
+    "sample": [
+        "/",
+        "/reviews",
+        SEARCH,
+        WRONG,
+        UNMATCHED,
+        REVIEW,
+        "/embed",
+        "/embed?theme=dark",
+        "/nothing",
+    ],
+    "hostile": [
+        "/",
+        "/reviews",
+        ATTACK,
+        ATTACKING_REVIEW,
+        "/embed?theme=auto&limit=10",
+    ],
     "german": ["/", "/reviews"],
     "one": ["/", "/reviews/only%2F1"],
     "bare": ["/"],
@@ -179,10 +234,15 @@ each_page = pytest.mark.parametrize("loaded", PAGES, indirect=True, ids="-".join
 
 
 @each_page
-def test_a_page_loads_without_a_complaint_and_asks_no_other_host(page: Page, service_of: Start) -> None:
+def test_a_page_loads_without_a_complaint_and_asks_no_other_host(
+    page: Page, service_of: Start
+) -> None:
     assert page.complaints == []
     assert page.url in page.requested
-    own = (service_of(page.name) + "/", "data:image/svg+xml;base64,")  # the browser's icon of a date field
+    own = (
+        service_of(page.name) + "/",
+        "data:image/svg+xml;base64,",
+    )  # the browser's icon of a date field
     assert all(url.startswith(own) for url in page.requested)
 
 
@@ -211,11 +271,22 @@ BROKEN = r"""const edge = document.documentElement.clientWidth, broken = [];
 
 
 @each_page
-def test_a_page_fits_every_screen_and_breaks_no_number(page: Page, browser: Browser) -> None:
+def test_a_page_fits_every_screen_and_breaks_no_number(
+    page: Page, browser: Browser
+) -> None:
     browser.unfold()
-    for width, text_percent in ((1440, 100), (820, 100), (390, 100), (360, 150), (320, 100), (320, 200)):
+    for width, text_percent in (
+        (1440, 100),
+        (820, 100),
+        (390, 100),
+        (360, 150),
+        (320, 100),
+        (320, 200),
+    ):
         browser.resize(width, text_percent)
-        assert browser.value("style('html').fontSize") == f"{16 * text_percent // 100}px"
+        assert (
+            browser.value("style('html').fontSize") == f"{16 * text_percent // 100}px"
+        )
         assert browser.execute_script(BROKEN) == [], (width, text_percent)
 
 
@@ -225,12 +296,19 @@ def test_axe_finds_no_fault(page: Page, browser: Browser) -> None:
         browser.emulate(prefers_color_scheme="dark")
         browser.resize(390)
     browser.unfold()
-    browser.execute_script((files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8"))
+    browser.execute_script(
+        (files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
+    )
     # axe takes a transparent page for white; the contrast of a dark frame is tested below.
     rules = {"color-contrast": {"enabled": "theme=dark" not in page.url}}
-    found = browser.execute_async_script("axe.run({rules: arguments[0]}).then(arguments[1])", rules)
+    found = browser.execute_async_script(
+        "axe.run({rules: arguments[0]}).then(arguments[1])", rules
+    )
     assert len(found["passes"]) > 15
-    assert [(fault["id"], [node["html"] for node in fault["nodes"]]) for fault in found["violations"]] == []
+    assert [
+        (fault["id"], [node["html"] for node in fault["nodes"]])
+        for fault in found["violations"]
+    ] == []
 
 
 EVENTS = """for (const element of document.querySelectorAll('*')) {
@@ -244,12 +322,18 @@ def test_attacks_do_nothing(page: Page, browser: Browser) -> None:
     browser.execute_script(EVENTS)
     assert browser.value("window.attacked") is None
     assert browser.current_url == page.url
-    assert set(browser.value("all('a').map(link => link.protocol)")) <= {"http:", "https:", "mailto:", "tel:"}
+    assert set(browser.value("all('a').map(link => link.protocol)")) <= {
+        "http:",
+        "https:",
+        "mailto:",
+        "tel:",
+    }
 
 
 # ---- Layout: by rule a data set, a path, a width, what the reader prefers, and an expression that holds ----
 
-FORCED, PAPER = {"forced_colors": "active", "prefers_color_scheme": "dark"}, {"media": "print"}
+FORCED = {"forced_colors": "active", "prefers_color_scheme": "dark"}
+PAPER = {"media": "print"}
 SIGNS = """(signs => new Set(signs).size == 3 &&
     ['fault', 'praise', 'neutral'].every((kind, at) => style('.bar .' + kind).fill == signs[at]))(
     all('.legend i').map(sign => getComputedStyle(sign).backgroundColor))"""
@@ -266,19 +350,45 @@ LAYOUT: dict[str, tuple[str, str, int, dict[str, str], str]] = {
         {},
         "box('footer').bottom >= innerHeight - 1",
     ),
-    "a lone footer has no gap": ("none", "/", 1440, {}, "box('#developers').bottom == box('footer').top"),
+    "a lone footer has no gap": (
+        "none",
+        "/",
+        1440,
+        {},
+        "box('#developers').bottom == box('footer').top",
+    ),
     "a phone shows a review": ("bare", "/reviews", 360, {}, "box('article').top < 740"),
     "a wide screen has no gap": ("bare", "/", 1440, {}, NO_GAP % 450),
     "a tablet has no gap": ("bare", "/", 820, {}, NO_GAP % 600),
     "a phone has no gap": ("bare", "/", 360, {}, NO_GAP % 600),
-    "paper has reviews": ("sample", "/", 1440, PAPER, "style('#reviews').display == 'block'"),
-    "paper has no endpoints": ("sample", "/", 1440, PAPER, "style('#developers').display == 'none'"),
-    "paper has no form": ("sample", "/reviews", 1440, PAPER, "style('.search').display == 'none'"),
+    "paper has reviews": (
+        "sample",
+        "/",
+        1440,
+        PAPER,
+        "style('#reviews').display == 'block'",
+    ),
+    "paper has no endpoints": (
+        "sample",
+        "/",
+        1440,
+        PAPER,
+        "style('#developers').display == 'none'",
+    ),
+    "paper has no form": (
+        "sample",
+        "/reviews",
+        1440,
+        PAPER,
+        "style('.search').display == 'none'",
+    ),
 }
 
 
 @pytest.mark.parametrize("rule", LAYOUT)
-def test_a_layout_obeys_its_rule(browser: Browser, service_of: Start, rule: str) -> None:
+def test_a_layout_obeys_its_rule(
+    browser: Browser, service_of: Start, rule: str
+) -> None:
     name, path, width, features, expression = LAYOUT[rule]
     browser.open(service_of(name) + path, width)
     browser.emulate(**features)
@@ -299,7 +409,9 @@ def test_every_curl_line_works_as_it_is_pasted(
     assert len(lines) >= 8
     place: Any = {"cwd": tmp_path, "env": os.environ | {"CURL_HOME": str(tmp_path)}}
     for line in lines:
-        done = subprocess.run(["bash", "-c", line], capture_output=True, timeout=60, **place)
+        done = subprocess.run(
+            ["bash", "-c", line], capture_output=True, timeout=60, **place
+        )
         assert done.returncode == 0 and done.stdout, (line, done.stderr)
     assert [path.name for path in tmp_path.iterdir()] == [".curlrc"]
 
@@ -320,8 +432,13 @@ def test_the_form_finds_words_by_keyboard_alone_and_says_how_many(
     browser: Browser, service_of: Start
 ) -> None:
     browser.open(service_of("sample") + "/reviews")
-    for target, keys in [("#query", "BACK"), ("#rating", "5"), ("summary", Keys.ENTER),
-                         ("#mentions_technician", "Dr. Tobias"), ("button", Keys.ENTER)]:  # fmt: skip
+    for target, keys in [
+        ("#query", "BACK"),
+        ("#rating", "5"),
+        ("summary", Keys.ENTER),
+        ("#mentions_technician", "Dr. Tobias"),
+        ("button", Keys.ENTER),
+    ]:
         while not browser.value(f"document.activeElement.matches('{target}')"):
             browser.press(Keys.TAB)
         browser.press(keys)
@@ -329,9 +446,14 @@ def test_the_form_finds_words_by_keyboard_alone_and_says_how_many(
     url = urlsplit(browser.current_url)
     asked = {"query": "BACK", "rating": "5", "mentions_technician": "Dr. Tobias Okafor"}
     assert (dict(parse_qsl(url.query)), url.fragment) == (asked, "results")
-    with urllib.request.urlopen(url._replace(path="/api/reviews/search").geturl(), timeout=30) as answer:
+    with urllib.request.urlopen(
+        url._replace(path="/api/reviews/search").geturl(), timeout=30
+    ) as answer:
         count = json.load(answer)["matched"]
-    assert browser.value("all('#results-h')[0].innerText") == f"{count} of 160 reviews match"
+    assert (
+        browser.value("all('#results-h')[0].innerText")
+        == f"{count} of 160 reviews match"
+    )
 
 
 # ---- The owner's website: badge and frame in a page of another origin ----
@@ -340,7 +462,8 @@ OWNER_PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><titl
 <meta name="viewport" content="width=device-width"><link rel="icon" href="data:,">
 <style>html {{ color-scheme: {scheme} }} body {{ margin: 0; background: {background} }}</style></head>
 <body><h1>Ann</h1>{badge}<p>Before.</p>{iframe}<p>After.</p></body></html>"""
-LIGHT, DARK = (253, 246, 227), (34, 34, 34)
+LIGHT = (253, 246, 227)
+DARK = (34, 34, 34)
 
 
 class Website(NamedTuple):
@@ -357,10 +480,14 @@ class Website(NamedTuple):
         usual = {"scheme": "normal", "background": "#fff", "badge": self.badge}
         page = OWNER_PAGE.format(**usual | {"iframe": self.iframe} | parts)
         self.file.write_text(page)
-        self.browser.open(f"{self.url}?{abs(hash(page))}", width, system)  # another page is not a cached one
+        self.browser.open(
+            f"{self.url}?{abs(hash(page))}", width, system
+        )  # another page is not a cached one
         self.browser.switch_to.frame(0)
         is_loaded = "document.readyState == 'complete'"
-        WebDriverWait(self.browser, 10).until(lambda browser: self.browser.value(is_loaded))
+        WebDriverWait(self.browser, 10).until(
+            lambda browser: self.browser.value(is_loaded)
+        )
         shown = self.browser.value(
             "[innerHeight, document.documentElement.offsetHeight, style('body').color]"
         )
@@ -373,7 +500,9 @@ def website(
     browser: Browser, service_of: Start, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Website]:
     browser.open(service_of("sample"))
-    elements = browser.value("all('#website + .clients pre').map(code => code.textContent)")
+    elements = browser.value(
+        "all('#website + .clients pre').map(code => code.textContent)"
+    )
     folder = tmp_path_factory.mktemp("website")
     handler = partial(SimpleHTTPRequestHandler, directory=folder)
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -386,9 +515,13 @@ def website(
 def colour_at(browser: Browser, x: float, y: float) -> tuple[int, ...]:
     """The red, green and blue of one point of the viewport: the only pixel of a PNG."""
     clip = {"x": round(x), "y": round(y), "width": 1, "height": 1, "scale": 1}
-    shot = base64.b64decode(browser.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip})["data"])
+    shot = base64.b64decode(
+        browser.execute_cdp_cmd("Page.captureScreenshot", {"clip": clip})["data"]
+    )
     at = shot.index(b"IDAT")
-    row = zlib.decompressobj().decompress(shot[at + 4 : at + 4 + int.from_bytes(shot[at - 4 : at], "big")])
+    row = zlib.decompressobj().decompress(
+        shot[at + 4 : at + 4 + int.from_bytes(shot[at - 4 : at], "big")]
+    )
     return tuple(row[1:4])  # after the filter type, which is without effect here
 
 
@@ -415,7 +548,9 @@ def test_a_frame_is_readable_on_the_website_of_another_origin(
     iframe = iframe.replace('style="', f'style="{more_style};')
     own = background or (LIGHT if system == "light" else DARK)
     browser.complaints()
-    *_, text = website.open(1200, system, scheme=scheme, background=f"rgb{own}", iframe=iframe)
+    *_, text = website.open(
+        1200, system, scheme=scheme, background=f"rgb{own}", iframe=iframe
+    )
     left, top = browser.value("[box('iframe').x, box('iframe').top]")
     seen = colour_at(browser, left + 2, top + 2)
     assert expected in (None, seen)
@@ -442,13 +577,27 @@ BLOCKED = "style=", "data-style="  # as a Content-Security-Policy of the website
 
 @pytest.mark.parametrize(
     ("width", "change", "is_right"),
-    [(width, FIXED, lambda frame, content: frame >= content) for width in (320, 390, 600, 820, 1200)]
-    + [(width, LOW, lambda frame, content: frame == content > 160) for width in (390, 1200)]
+    [
+        (width, FIXED, lambda frame, content: frame >= content)
+        for width in (320, 390, 600, 820, 1200)
+    ]
+    + [
+        (width, LOW, lambda frame, content: frame == content > 160)
+        for width in (390, 1200)
+    ]
     + [(390, BLOCKED, lambda frame, content: frame == 900)],
 )
 def test_a_frame_has_room_for_three_reviews_and_grows_with_them(
-    browser: Browser, website: Website, width: int, change: tuple[str, str], is_right: Any
+    browser: Browser,
+    website: Website,
+    width: int,
+    change: tuple[str, str],
+    is_right: Any,
 ) -> None:
-    frame_height, content_height, _ = website.open(width, iframe=website.iframe.replace(*change))
+    frame_height, content_height, _ = website.open(
+        width, iframe=website.iframe.replace(*change)
+    )
     assert is_right(frame_height, content_height), (frame_height, content_height)
-    assert browser.value("box('iframe').width + 4 >= document.documentElement.clientWidth")
+    assert browser.value(
+        "box('iframe').width + 4 >= document.documentElement.clientWidth"
+    )

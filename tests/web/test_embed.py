@@ -30,9 +30,13 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.mark.parametrize(
     ("rating", "count", "words", "width"),
-    [(5, 1, "5 · 1 review", "73"), (1, 10**12, "1 · 1,000,000,000 reviews", "122"),
-     (4.5, 1204, "4.5 · 1,204 reviews", "119"), (None, None, "No reviews yet", "95")],
-)  # fmt: skip
+    [
+        (5, 1, "5 · 1 review", "73"),
+        (1, 10**12, "1 · 1,000,000,000 reviews", "122"),
+        (4.5, 1204, "4.5 · 1,204 reviews", "119"),
+        (None, None, "No reviews yet", "95"),
+    ],
+)
 def test_the_badge_says_the_rating_in_stars_and_words_that_fit(
     rating: Any, count: Any, words: str, width: str
 ) -> None:
@@ -56,7 +60,9 @@ def frame(dataset: Dataset = DATASET, **asked: str) -> str:
 
 
 def shown_ids(document: str) -> list[str]:
-    return re.findall(rf'<p class="when"><a href="{URLS.review}([^"]*)"><time', document)
+    return re.findall(
+        rf'<p class="when"><a href="{URLS.review}([^"]*)"><time', document
+    )
 
 
 NEWEST = [one["id"] for one in served(DATASET)]
@@ -64,7 +70,9 @@ LIMITS = [("", 3), ("1", 1), ("10", 10), ("0", 3), ("11", 3), ("x", 3), ("\udcff
 
 
 @pytest.mark.parametrize(("limit", "count"), LIMITS)
-def test_the_frame_has_as_many_of_the_newest_reviews_as_limit_says(limit: str, count: int) -> None:
+def test_the_frame_has_as_many_of_the_newest_reviews_as_limit_says(
+    limit: str, count: int
+) -> None:
     assert shown_ids(frame(limit=limit)) == NEWEST[:count]
 
 
@@ -75,7 +83,12 @@ def test_a_person_and_a_service_filter_the_frame_together() -> None:
         if "massage-therapy" in one["mentioned_services"]
         and "Dr. Tobias Okafor" in one["mentioned_technicians"]
     ]
-    assert shown_ids(frame(mentions_service="massage-therapy", mentions_technician="okafor")) == found[:3]
+    assert (
+        shown_ids(
+            frame(mentions_service="massage-therapy", mentions_technician="okafor")
+        )
+        == found[:3]
+    )
 
 
 THREE_DOCTORS = "Dr. Tobias Okafor, Dr. Marisol Vega-Lindqvist, Dr. Anneke Brandt"
@@ -84,12 +97,18 @@ UNLABELLED = dataset_of(a_file(review(mentioned_services=["x"])))
 
 @pytest.mark.parametrize(
     ("dataset", "person", "service", "named"),
-    [(DATASET, "okafor", "massage-therapy", "Dr. Tobias Okafor, Massage therapy"),
-     (DATASET, "dr", "massage-therapy", THREE_DOCTORS), (UNLABELLED, "", "X", "x"),
-     (DATASET, "", "none", ""), (DATASET, ",", "", "")],
+    [
+        (DATASET, "okafor", "massage-therapy", "Dr. Tobias Okafor, Massage therapy"),
+        (DATASET, "dr", "massage-therapy", THREE_DOCTORS),
+        (UNLABELLED, "", "X", "x"),
+        (DATASET, "", "none", ""),
+        (DATASET, ",", "", ""),
+    ],
     ids=["both", "at most three", "without a label", "unknown", "no name"],
-)  # fmt: skip
-def test_the_frame_names_its_subjects(dataset: Dataset, person: str, service: str, named: str) -> None:
+)
+def test_the_frame_names_its_subjects(
+    dataset: Dataset, person: str, service: str, named: str
+) -> None:
     document = frame(dataset, mentions_technician=person, mentions_service=service)
     subjects = re.findall("Reviews mentioning (.*), newest first", document)
     assert re.sub("</?bdi>", "", "".join(subjects)) == named
@@ -102,12 +121,17 @@ SCHEMES = {"light": "light", "dark": "dark", "auto": "light dark"}
 @pytest.mark.parametrize("theme", [*SCHEMES, "Dark"])
 def test_a_theme_is_one_of_three_and_a_wrong_one_counts_as_absent(theme: str) -> None:
     shown = theme if theme in SCHEMES else "light"
-    head = f'<html lang="en" class="{shown}">', f'<meta name="color-scheme" content="{SCHEMES[shown]}">'
+    head = (
+        f'<html lang="en" class="{shown}">',
+        f'<meta name="color-scheme" content="{SCHEMES[shown]}">',
+    )
     assert all(element in frame(theme=theme) for element in head)
 
 
 @pytest.mark.parametrize(("length", "is_cut"), [(280, False), (281, True)])
-def test_a_long_review_is_cut_and_leads_to_the_whole_one(length: int, is_cut: bool) -> None:
+def test_a_long_review_is_cut_and_leads_to_the_whole_one(
+    length: int, is_cut: bool
+) -> None:
     document = frame(dataset_of(a_file(review(text="x" * length))))
     assert ("Read the whole review" in document) is is_cut
     assert ("x" * length in document) is not is_cut
@@ -120,16 +144,26 @@ POLICY = {(name.lower(), value) for name, value in embed.frame_headers(TEMPLATES
 
 
 def test_any_website_may_show_the_badge() -> None:
-    assert call(APP, "/badge.svg").headers["cross-origin-resource-policy"] == "cross-origin"
+    assert (
+        call(APP, "/badge.svg").headers["cross-origin-resource-policy"]
+        == "cross-origin"
+    )
 
 
 @pytest.mark.parametrize(
     ("line", "fields", "status"),
-    [("GET /embed?limit=x&limit=y&%ff=%ff", {}, 200), ("HEAD /embed", {}, 200), ("GET /embed/x", {}, 404),
-     (f"GET /embed?mentions_service={'x' * 3000}", {}, 200), ("POST /embed", {}, 405),
-     ("GET /embed", {"host": "a/b"}, 400)],
-)  # fmt: skip
-def test_every_response_of_the_frame_has_its_policy(line: str, fields: dict[str, str], status: int) -> None:
+    [
+        ("GET /embed?limit=x&limit=y&%ff=%ff", {}, 200),
+        ("HEAD /embed", {}, 200),
+        ("GET /embed/x", {}, 404),
+        (f"GET /embed?mentions_service={'x' * 3000}", {}, 200),
+        ("POST /embed", {}, 405),
+        ("GET /embed", {"host": "a/b"}, 400),
+    ],
+)
+def test_every_response_of_the_frame_has_its_policy(
+    line: str, fields: dict[str, str], status: int
+) -> None:
     method, _, path = line.partition(" ")
     response = call(APP, path, method, **fields)
     assert response.status == status

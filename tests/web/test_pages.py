@@ -60,14 +60,18 @@ def llms(dataset: Dataset) -> str:
 def list_page(dataset: Dataset, **values: Any) -> str:
     """A page of the reviews that a query with these values finds."""
     query = Query(**{"limit": pages.PAGE_SIZE} | values)
-    return pages.list_page(TEMPLATES, dataset, URLS, query, in_any_order(dataset, query)).decode()
+    return pages.list_page(
+        TEMPLATES, dataset, URLS, query, in_any_order(dataset, query)
+    ).decode()
 
 
 def invalid_list_page(dataset: Dataset, **values: str) -> str:
     """The form, filled in with these values, which are wrong."""
     with pytest.raises(BadQuery) as refusal:
         query_of_page(CONTRACT.list_parameters, list(values.items()), pages.PAGE_SIZE)
-    return pages.invalid_list_page(TEMPLATES, dataset, URLS, list(values.items()), refusal.value).decode()
+    return pages.invalid_list_page(
+        TEMPLATES, dataset, URLS, list(values.items()), refusal.value
+    ).decode()
 
 
 def review_page(dataset: Dataset) -> str:
@@ -77,12 +81,23 @@ def review_page(dataset: Dataset) -> str:
 def every_page(dataset: Dataset, text: str) -> list[str]:
     """Every kind of page, the home page first and the frame last, with `text` in the form."""
     beyond = pages.BeyondLastPage(Query(query=text, source=text), 2)
-    frame = {"limit": 10, "theme": "auto", "mentions_service": None, "mentions_technician": None}
+    frame = {
+        "limit": 10,
+        "theme": "auto",
+        "mentions_service": None,
+        "mentions_technician": None,
+    }
     return [
         home_page(dataset),
         list_page(dataset),
         list_page(dataset, query=text, mentions_technician=text, mentions_service=text),
-        invalid_list_page(dataset, rating="x" + text, query=text, until=text + "x", min_rating="y" + text),
+        invalid_list_page(
+            dataset,
+            rating="x" + text,
+            query=text,
+            until=text + "x",
+            min_rating="y" + text,
+        ),
         review_page(dataset),
         pages.not_found_page(TEMPLATES, dataset, URLS, is_review=True).decode(),
         pages.beyond_page(TEMPLATES, dataset, URLS, beyond).decode(),
@@ -127,13 +142,20 @@ TAME_TEXTS = ("word", "ann@word.example", "555")
 def harmless_tags() -> list[set[tuple[str, ...]]]:
     """By kind of page: the tags of pages without a hostile text."""
     tame = [SAMPLE, *(dataset_of(*files_saying(text)) for text in TAME_TEXTS)]
-    tame_pages = [every_page(dataset, text) for dataset in tame for text in ("word", "zzz", "a b")]
-    return [set().union(*(Shapes(page).found for page in kind)) for kind in zip(*tame_pages, strict=True)]
+    tame_pages = [
+        every_page(dataset, text) for dataset in tame for text in ("word", "zzz", "a b")
+    ]
+    return [
+        set().union(*(Shapes(page).found for page in kind))
+        for kind in zip(*tame_pages, strict=True)
+    ]
 
 
 hostile_text = st.one_of(
     st.sampled_from(ATTACKS),
-    st.text(st.sampled_from("<>&\"'`/=!-{}%#$\\]; \n\u202e\u2066\ufffeabon"), max_size=60),
+    st.text(
+        st.sampled_from("<>&\"'`/=!-{}%#$\\]; \n\u202e\u2066\ufffeabon"), max_size=60
+    ),
     st.text(st.characters(exclude_categories=["Cs"]), max_size=60),
 ).map(lambda text: "n" + text)
 ALL_AT_ONCE = "n" + ATTACKS[1] + ATTACKS[4] + ATTACKS[11]
@@ -153,8 +175,13 @@ def test_any_text_is_shown_as_written_and_becomes_no_markup(text: str) -> None:
     script = raw(documents[0], "script")
     assert not set("<>&") & set(script)
     data = json.loads(script)
-    assert (data["name"], data["description"]) == (pages.one_line(text), pages.paragraphs(text))
-    assert not re.search("[\u202a-\u202e\u2066-\u2069]", data["name"]), "it would reverse a sentence"
+    assert (data["name"], data["description"]) == (
+        pages.one_line(text),
+        pages.paragraphs(text),
+    )
+    assert not re.search("[\u202a-\u202e\u2066-\u2069]", data["name"]), (
+        "it would reverse a sentence"
+    )
     for name in ("customer-words", "description"):
         (shown,) = re.findall(f'<p class="{name}" dir="auto">([^<]*)</p>', documents[0])
         assert html.unescape(shown) == pages.FORBIDDEN.sub("", pages.paragraphs(text))
@@ -168,7 +195,8 @@ def curl_lines(text: str) -> list[str]:
 @given(hostile_text)
 @example(ALL_AT_ONCE)
 def test_no_text_breaks_out_of_its_line_in_llms_txt(text: str) -> None:
-    hostile, tame = llms(dataset_of(*files_saying(text))), llms(dataset_of(*files_saying("word")))
+    hostile = llms(dataset_of(*files_saying(text)))
+    tame = llms(dataset_of(*files_saying("word")))
     beginnings = "(?m)^(?:## [A-Z][a-z ]*|[#>-].)?"
     assert set(re.findall(beginnings, hostile)) == set(re.findall(beginnings, tame))
     assert curl_lines(hostile) == curl_lines(tame)
@@ -177,19 +205,33 @@ def test_no_text_breaks_out_of_its_line_in_llms_txt(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "query", "shown"),
-    [(" a<b\r\n& a<b\0", "<B", "a<mark>&lt;b</mark>\n&amp; a<mark>&lt;b</mark>"),
-     ("do\u0308ner (it’s)", "doner IT'S", "<mark>do\u0308ner</mark> (<mark>it’s</mark>)"),
-     ("None", "", "None"), ("aa", "b", "aa"),
-     ("x" * 101, "x" * 100, f"<mark>{'x' * 101}</mark>"), ("x" * 101, "x" * 101, "x" * 101),
-     ("find me " + "x" * 2000, "find", f"<mark>find</mark> me {'x' * 991}…"),
-     ("y" * 995 + "find" + "z" * 9, "find", f"{'y' * 995}<mark>find</mark>…"),
-     ("y" * 996 + "find", "find", f"{'y' * 996}<mark>find</mark>"),
-     ("y" * 997 + "find", "find", f"…{'y' * 250}<mark>find</mark>"),
-     ("go " + "y" * 995 + "gogo", "go", f"<mark>go</mark> {'y' * 995}<mark>g</mark>…"),
-     ("a " + "y" * 2000 + " find a", "find a", f"<mark>a</mark> {'y' * 997}…"),
-     ("y" * 2000 + " z find me", "find", "…z <mark>find</mark> me")],
-)  # fmt: skip
-def test_words_are_marked_and_long_texts_are_cut_around_them(text: str, query: str, shown: str) -> None:
+    [
+        (" a<b\r\n& a<b\0", "<B", "a<mark>&lt;b</mark>\n&amp; a<mark>&lt;b</mark>"),
+        (
+            "do\u0308ner (it’s)",
+            "doner IT'S",
+            "<mark>do\u0308ner</mark> (<mark>it’s</mark>)",
+        ),
+        ("None", "", "None"),
+        ("aa", "b", "aa"),
+        ("x" * 101, "x" * 100, f"<mark>{'x' * 101}</mark>"),
+        ("x" * 101, "x" * 101, "x" * 101),
+        ("find me " + "x" * 2000, "find", f"<mark>find</mark> me {'x' * 991}…"),
+        ("y" * 995 + "find" + "z" * 9, "find", f"{'y' * 995}<mark>find</mark>…"),
+        ("y" * 996 + "find", "find", f"{'y' * 996}<mark>find</mark>"),
+        ("y" * 997 + "find", "find", f"…{'y' * 250}<mark>find</mark>"),
+        (
+            "go " + "y" * 995 + "gogo",
+            "go",
+            f"<mark>go</mark> {'y' * 995}<mark>g</mark>…",
+        ),
+        ("a " + "y" * 2000 + " find a", "find a", f"<mark>a</mark> {'y' * 997}…"),
+        ("y" * 2000 + " z find me", "find", "…z <mark>find</mark> me"),
+    ],
+)
+def test_words_are_marked_and_long_texts_are_cut_around_them(
+    text: str, query: str, shown: str
+) -> None:
     assert pages.marked(text, loose_words(query)) == shown
 
 
@@ -198,26 +240,42 @@ def test_words_are_marked_and_long_texts_are_cut_around_them(text: str, query: s
 
 @pytest.mark.parametrize(
     ("name", "arguments", "shown"),
-    [("one_line", (" a\0\u202eb\r\nc\rd\n ",), "a b c d"), ("one_line", (None,), ""),
-     ("one_line", ("x" * 80,), "x" * 80), ("one_line", ("x" * 81,), "x" * 79 + "…"),
-     ("one_line", ("one two three", 8), "one two…"), ("one_line", ("one two", 6), "one…"),
-     ("one_line", ("one " + "x" * 40, 36), f"one {'x' * 31}…"), ("one_line", ("one " + "x" * 40, 35), "one…"),
-     ("paragraphs", (" a\0\u202eb\r\nc\rd\n ",), "a\0\u202eb\nc\nd"),
-     ("paragraphs", ("x" * 1000,), "x" * 1000), ("paragraphs", ("x" * 1001,), "x" * 999 + "…"),
-     ("markdown", ("\\`*_[]<>#|a",), r"\\\`\*\_\[\]\<\>\#\|a"),
-     ("slug", ("ab " + "C" * 31 + " d",), "c" * 31 + "-reviews"), ("slug", ("É!",), "reviews"),
-     ("format_rating", (4.486,), "4.49"), ("format_rating", (5.0,), "5"),
-     ("count_text", (None, "review"), "0 reviews"), ("count_text", (10**10,), "1,000,000,000"),
-     ("mail_address", ("a.b+c-d@e-f.g",), "a.b+c-d@e-f.g"), ("mail_address", ("a@b@c",), ""),
-     ("mail_address", ("a@" + "b" * 198,), "a@" + "b" * 198), ("mail_address", ("a@" + "b" * 199,), ""),
-     ("web_url", ("https://a/".ljust(500, "x"),), "https://a/".ljust(500, "x")),
-     ("web_url", ("https://a/".ljust(501, "x"),), ""), ("web_url", ("javascript:alert(1)",), ""),
-     ("web_url", (None,), ""), ("web_url", (7,), ""),
-     ("day_span", (["Monday", "Tuesday", "Wednesday"],), "Monday to Wednesday"),
-     ("day_span", (["Friday", "Saturday"],), "Friday, Saturday"),
-     ("day_span", (["Sunday", "Monday", "Tuesday"],), "Sunday, Monday, Tuesday")],
-)  # fmt: skip
-def test_a_value_is_shown_briefly_and_without_harm(name: str, arguments: Any, shown: str) -> None:
+    [
+        ("one_line", (" a\0\u202eb\r\nc\rd\n ",), "a b c d"),
+        ("one_line", (None,), ""),
+        ("one_line", ("x" * 80,), "x" * 80),
+        ("one_line", ("x" * 81,), "x" * 79 + "…"),
+        ("one_line", ("one two three", 8), "one two…"),
+        ("one_line", ("one two", 6), "one…"),
+        ("one_line", ("one " + "x" * 40, 36), f"one {'x' * 31}…"),
+        ("one_line", ("one " + "x" * 40, 35), "one…"),
+        ("paragraphs", (" a\0\u202eb\r\nc\rd\n ",), "a\0\u202eb\nc\nd"),
+        ("paragraphs", ("x" * 1000,), "x" * 1000),
+        ("paragraphs", ("x" * 1001,), "x" * 999 + "…"),
+        ("markdown", ("\\`*_[]<>#|a",), r"\\\`\*\_\[\]\<\>\#\|a"),
+        ("slug", ("ab " + "C" * 31 + " d",), "c" * 31 + "-reviews"),
+        ("slug", ("É!",), "reviews"),
+        ("format_rating", (4.486,), "4.49"),
+        ("format_rating", (5.0,), "5"),
+        ("count_text", (None, "review"), "0 reviews"),
+        ("count_text", (10**10,), "1,000,000,000"),
+        ("mail_address", ("a.b+c-d@e-f.g",), "a.b+c-d@e-f.g"),
+        ("mail_address", ("a@b@c",), ""),
+        ("mail_address", ("a@" + "b" * 198,), "a@" + "b" * 198),
+        ("mail_address", ("a@" + "b" * 199,), ""),
+        ("web_url", ("https://a/".ljust(500, "x"),), "https://a/".ljust(500, "x")),
+        ("web_url", ("https://a/".ljust(501, "x"),), ""),
+        ("web_url", ("javascript:alert(1)",), ""),
+        ("web_url", (None,), ""),
+        ("web_url", (7,), ""),
+        ("day_span", (["Monday", "Tuesday", "Wednesday"],), "Monday to Wednesday"),
+        ("day_span", (["Friday", "Saturday"],), "Friday, Saturday"),
+        ("day_span", (["Sunday", "Monday", "Tuesday"],), "Sunday, Monday, Tuesday"),
+    ],
+)
+def test_a_value_is_shown_briefly_and_without_harm(
+    name: str, arguments: Any, shown: str
+) -> None:
     assert getattr(pages, name)(*arguments) == shown
 
 
@@ -241,19 +299,33 @@ def huge_dataset() -> Dataset:
     reviews = [review(f"{n}", author=huge, text=huge, **names) for n in range(30)]
     business = {"name": huge, "description": huge, "service_areas": ["Upton"] * 500}
     business["hours"] = [{"days": ["Monday"], "opens": "08:00", "closes": "18:00"}] * 20
-    insights = INSIGHTS_FILE | {kind: INSIGHTS_FILE[kind] * 30 for kind in ("aspects", "topics")}
-    insights |= {"entities": {kind: found * 30 for kind, found in INSIGHTS_FILE["entities"].items()}}
+    insights = INSIGHTS_FILE | {
+        kind: INSIGHTS_FILE[kind] * 30 for kind in ("aspects", "topics")
+    }
+    insights |= {
+        "entities": {
+            kind: found * 30 for kind, found in INSIGHTS_FILE["entities"].items()
+        }
+    }
     insights |= {"faq": [{"question": huge, "answer": huge, "review_ids": []}] * 100}
     return dataset_of(a_file(*reviews, business=business), insights)
 
 
 def test_pages_stay_small_whatever_the_files_hold() -> None:
-    document, listed = home_page(huge_dataset()), list_page(huge_dataset())
+    document = home_page(huge_dataset())
+    listed = list_page(huge_dataset())
     assert max(map(len, (document, listed, home_page(SAMPLE)))) < 110_000
     assert len(llms(SAMPLE).encode()) <= 12 * 1024
     people = listed.partition('id="mentions_technician"')[2].partition("</select>")[0]
     assert people.count("<option") == 1 + 60
-    limits = {"08:00": 14, "Upton": 12, " positive, ": 11, '"details"': 16, 'scope="row"': 32, "<article": 12}
+    limits = {
+        "08:00": 14,
+        "Upton": 12,
+        " positive, ": 11,
+        '"details"': 16,
+        'scope="row"': 32,
+        "<article": 12,
+    }
     shown = document.partition("<body>")[2]
     assert {text: shown.count(text) for text in limits} == limits
     data = json.loads(raw(document, "script"))
@@ -272,19 +344,29 @@ LINKED_COUNT = re.compile(  # a bar of stars, a year, a row of people or service
     r"(?:<span>([\d,]+)</span></a>|<small>([\d,]+) reviews?</small>"
     r"|</th>\s*<td>[\d.–]+</td>\s*<td>([\d,]+)</td>))"
 )
-UNMATCHED = {"query": "massage zzz neck neck \u0301", "min_rating": 4, "since": "2024-01-01"}
+UNMATCHED = {
+    "query": "massage zzz neck neck \u0301",
+    "min_rating": 4,
+    "since": "2024-01-01",
+}
 
 
 @pytest.mark.parametrize(
     ("name", "unmatched", "number"),
     [("sample", {}, 23), ("german", {}, 21), ("bare", {}, 5), ("sample", UNMATCHED, 8)],
 )
-def test_every_count_links_to_a_list_of_so_many_reviews(name: str, unmatched: Any, number: int) -> None:
+def test_every_count_links_to_a_list_of_so_many_reviews(
+    name: str, unmatched: Any, number: int
+) -> None:
     dataset = dataset_of(*DATA_SETS[name]())
-    links = LINKED_COUNT.findall(list_page(dataset, **unmatched) if unmatched else home_page(dataset))
+    links = LINKED_COUNT.findall(
+        list_page(dataset, **unmatched) if unmatched else home_page(dataset)
+    )
     assert len(links) == number
     for query_string, *counts in links:
-        assert count_at(dataset, query_string) == int("".join(counts).replace(",", "")), query_string
+        assert count_at(dataset, query_string) == int(
+            "".join(counts).replace(",", "")
+        ), query_string
 
 
 def test_what_is_mentioned_most_comes_first() -> None:
@@ -294,7 +376,9 @@ def test_what_is_mentioned_most_comes_first() -> None:
 
 
 def test_aspects_that_nobody_judges_have_empty_bars_and_a_scale() -> None:
-    counts = dict.fromkeys(("mention_count", "positive_count", "neutral_count", "negative_count"))
+    counts = dict.fromkeys(
+        ("mention_count", "positive_count", "neutral_count", "negative_count")
+    )
     (aspect,) = pages.aspects([counts])
     assert [length for _, _, length in aspect["bar"]] == [0, 0, 0]
     assert aspect["width"] == 1
@@ -302,15 +386,22 @@ def test_aspects_that_nobody_judges_have_empty_bars_and_a_scale() -> None:
 
 def months(*figures: tuple[str, float | None, int | None]) -> list[dict[str, Any]]:
     """The insights by month: the month, its average rating, its reviews."""
-    return [{"month": month, "average_rating": rating, "review_count": n} for month, rating, n in figures]
+    return [
+        {"month": month, "average_rating": rating, "review_count": n}
+        for month, rating, n in figures
+    ]
 
 
-FOUR_MONTHS = months(("2025-03", 4, None), ("2024-11", 3, 4), ("2025-01", 5, 4), ("2025-02", 4, 1))
+FOUR_MONTHS = months(
+    ("2025-03", 4, None), ("2024-11", 3, 4), ("2025-01", 5, 4), ("2025-02", 4, 1)
+)
 TWO_MONTHS = months(("2025-01", 5, 4), ("2025-02", 5, 4))
 
 
 def test_the_chart_has_a_dot_a_month_and_a_line_of_averages() -> None:
-    assert pages.trend([*FOUR_MONTHS, *months(("2026-01", None, 9), ("2020-03", 1, 1))]) == {
+    assert pages.trend(
+        [*FOUR_MONTHS, *months(("2026-01", None, 9), ("2020-03", 1, 1))]
+    ) == {
         "levels": [(3, 1), (4, 0.5), (5, 0)],
         "januaries": [(2025, 0.5)],
         "dots": [(0, 1, 5), (0.5, 0, 5), (0.75, 0.5, 3.5), (1, 0.5, 3.5)],
@@ -323,10 +414,17 @@ def test_the_chart_has_a_dot_a_month_and_a_line_of_averages() -> None:
 
 @pytest.mark.parametrize(
     ("monthly", "levels"),
-    [(FOUR_MONTHS[1:], None), (TWO_MONTHS, None), ([], None), (TWO_MONTHS[:1] + TWO_MONTHS, [4, 5])],
+    [
+        (FOUR_MONTHS[1:], None),
+        (TWO_MONTHS, None),
+        ([], None),
+        (TWO_MONTHS[:1] + TWO_MONTHS, [4, 5]),
+    ],
     ids=["nine reviews", "two months", "none", "equal ratings and a repeated month"],
 )
-def test_three_months_and_ten_reviews_make_a_chart(monthly: Any, levels: list[int] | None) -> None:
+def test_three_months_and_ten_reviews_make_a_chart(
+    monthly: Any, levels: list[int] | None
+) -> None:
     chart = pages.trend(monthly)
     assert [stars for stars, _ in chart.get("levels", ())] == (levels or [])
     assert bool(chart) is bool(levels)
@@ -337,7 +435,9 @@ def test_three_months_and_ten_reviews_make_a_chart(monthly: Any, levels: list[in
 
 def reviews_of(*texts: str, **members: Any) -> Dataset:
     """A review of each text, with these members."""
-    return dataset_of(a_file(*(review(f"{n}", text=text, **members) for n, text in enumerate(texts))))
+    return dataset_of(
+        a_file(*(review(f"{n}", text=text, **members) for n, text in enumerate(texts)))
+    )
 
 
 def many(count: int) -> Dataset:
@@ -345,44 +445,81 @@ def many(count: int) -> Dataset:
 
 
 ONE_OF_TWO = reviews_of("good 1", "good 2")
-LONG_NAME, LONG_TEXT, LEAD = "n" * 200, "Long. " * 1000, "The newest written review"
-NAMED = reviews_of("", mentioned_technicians=[LONG_NAME, "m" * 201], mentioned_services=["no_label"])
+LONG_NAME = "n" * 200
+LONG_TEXT = "Long. " * 1000
+LEAD = "The newest written review"
+NAMED = reviews_of(
+    "", mentioned_technicians=[LONG_NAME, "m" * 201], mentioned_services=["no_label"]
+)
 WHOLE = reviews_of(LONG_TEXT, owner_reply={"text": LONG_TEXT.upper()})
 RARE = FIGURES | {"id": "a", "label": "A*b", "average_rating": None}
 UNRATED = dataset_of(a_file(review()), {"version": 1, "entities": {"services": [RARE]}})
-ELSEWHERE = dataset_of(a_file(review(id="a", source="google"), review(id="b", source="unknown")))
+ELSEWHERE = dataset_of(
+    a_file(review(id="a", source="google"), review(id="b", source="unknown"))
+)
 REHAIR = dataset_of(a_file(business={"name": "x", "category": "Rehair clinic"}))
 ODD_LINK = "reviews?query=a%26b%3D%23%CE%B1%3F&amp;min_rating=4"
-EIGHT, ONLY_EIGHT = "a b c d e f g h", "Only the first 8 words were searched for."
+EIGHT = "a b c d e f g h"
+ONLY_EIGHT = "Only the first 8 words were searched for."
 
 
 @pytest.mark.parametrize(
     ("page", "dataset", "values", "text", "is_shown"),
-    [(list_page, ONE_OF_TWO, {"query": "1"}, "1 of 2 reviews matches", True),
-     (list_page, ONE_OF_TWO, {"query": "good"}, "2 of 2 reviews match<", True),
-     (list_page, many(21), {"offset": 20}, '<link rel="prev"', True),
-     (list_page, many(21), {}, '<link rel="prev"', False),
-     (list_page, SAMPLE, {"query": "a&b=#\N{GREEK SMALL LETTER ALPHA}?", "min_rating": 4.0}, ODD_LINK, True),
-     (list_page, SAMPLE, {"query": "zzz yyy", "source": "nowhere"}, "Similar searches", False),
-     (list_page, SAMPLE, {"query": EIGHT}, ONLY_EIGHT, False),
-     (list_page, SAMPLE, {"query": f"{EIGHT} i"}, ONLY_EIGHT, True),
-     (list_page, NAMED, {}, f'<option value="{LONG_NAME}"', True),
-     (list_page, NAMED, {}, '<option value="mm', False),
-     (list_page, NAMED, {}, '<option value="no_label">no_label</option>', True),
-     (invalid_list_page, SAMPLE, {"query": "\udcff"}, 'value="\N{REPLACEMENT CHARACTER}"', True),
-     (review_page, ONE_OF_TWO, {}, "Other reviews", True), (review_page, many(1), {}, "Other reviews", False),
-     (review_page, WHOLE, {}, "Long. " * 999, True), (review_page, WHOLE, {}, "LONG. " * 999, True),
-     (home_page, many(13), {}, ">All 13 reviews<", True), (home_page, many(12), {}, ">All 12 ", False),
-     (home_page, reviews_of("w" * 19), {}, LEAD, False), (home_page, reviews_of("w" * 20), {}, LEAD, True),
-     (home_page, reviews_of("w" * 280), {}, f"<p>{'w' * 280}</p>", True),
-     (home_page, reviews_of("w" * 281), {}, f"<p>{'w' * 279}…</p>", True),
-     (home_page, UNRATED, {}, "<td>–</td>", True), (llms, UNRATED, {}, r"- A\*b: 3", True),
-     (home_page, ELSEWHERE, {}, ", elsewhere", True), (home_page, many(1), {}, ", elsewhere", False),
-     (home_page, REHAIR, {}, '"@type":"MedicalClinic"', True)],
+    [
+        (list_page, ONE_OF_TWO, {"query": "1"}, "1 of 2 reviews matches", True),
+        (list_page, ONE_OF_TWO, {"query": "good"}, "2 of 2 reviews match<", True),
+        (list_page, many(21), {"offset": 20}, '<link rel="prev"', True),
+        (list_page, many(21), {}, '<link rel="prev"', False),
+        (
+            list_page,
+            SAMPLE,
+            {"query": "a&b=#\N{GREEK SMALL LETTER ALPHA}?", "min_rating": 4.0},
+            ODD_LINK,
+            True,
+        ),
+        (
+            list_page,
+            SAMPLE,
+            {"query": "zzz yyy", "source": "nowhere"},
+            "Similar searches",
+            False,
+        ),
+        (list_page, SAMPLE, {"query": EIGHT}, ONLY_EIGHT, False),
+        (list_page, SAMPLE, {"query": f"{EIGHT} i"}, ONLY_EIGHT, True),
+        (list_page, NAMED, {}, f'<option value="{LONG_NAME}"', True),
+        (list_page, NAMED, {}, '<option value="mm', False),
+        (list_page, NAMED, {}, '<option value="no_label">no_label</option>', True),
+        (
+            invalid_list_page,
+            SAMPLE,
+            {"query": "\udcff"},
+            'value="\N{REPLACEMENT CHARACTER}"',
+            True,
+        ),
+        (review_page, ONE_OF_TWO, {}, "Other reviews", True),
+        (review_page, many(1), {}, "Other reviews", False),
+        (review_page, WHOLE, {}, "Long. " * 999, True),
+        (review_page, WHOLE, {}, "LONG. " * 999, True),
+        (home_page, many(13), {}, ">All 13 reviews<", True),
+        (home_page, many(12), {}, ">All 12 ", False),
+        (home_page, reviews_of("w" * 19), {}, LEAD, False),
+        (home_page, reviews_of("w" * 20), {}, LEAD, True),
+        (home_page, reviews_of("w" * 280), {}, f"<p>{'w' * 280}</p>", True),
+        (home_page, reviews_of("w" * 281), {}, f"<p>{'w' * 279}…</p>", True),
+        (home_page, UNRATED, {}, "<td>–</td>", True),
+        (llms, UNRATED, {}, r"- A\*b: 3", True),
+        (home_page, ELSEWHERE, {}, ", elsewhere", True),
+        (home_page, many(1), {}, ", elsewhere", False),
+        (home_page, REHAIR, {}, '"@type":"MedicalClinic"', True),
+    ],
     ids=lambda value: value if isinstance(value, str) else "",
-)  # fmt: skip
+)
 def test_a_text_is_shown_only_where_the_data_give_reason(
-    page: Callable[..., str], dataset: Dataset, values: dict[str, Any], text: str, is_shown: bool
+    page: Callable[..., str],
+    dataset: Dataset,
+    values: dict[str, Any],
+    text: str,
+    is_shown: bool,
 ) -> None:
     assert (text in page(dataset, **values)) is is_shown
 
@@ -390,8 +527,14 @@ def test_a_text_is_shown_only_where_the_data_give_reason(
 # ---- Policies ----
 
 
-PAGE_SCOPE = "form-action 'self'; frame-ancestors 'none'", "Cross-Origin-Opener-Policy: same-origin"
-FRAME_SCOPE = "form-action 'none'; frame-ancestors *", "Cross-Origin-Resource-Policy: cross-origin"
+PAGE_SCOPE = (
+    "form-action 'self'; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy: same-origin",
+)
+FRAME_SCOPE = (
+    "form-action 'none'; frame-ancestors *",
+    "Cross-Origin-Resource-Policy: cross-origin",
+)
 
 
 @pytest.mark.parametrize(
@@ -418,23 +561,43 @@ def test_a_policy_allows_the_style_of_its_page_and_no_script(
 
 
 def test_a_sitemap_has_a_limit_and_the_days_of_changes() -> None:
-    replied = review("c", date="2026-01-03", owner_reply={"text": "x", "date": "2026-02-01T00:00:00Z"})
-    text = pages.sitemap(dataset_of(a_file(review("a&b"), replied)), URLS, limit=1).decode()
+    replied = review(
+        "c",
+        date="2026-01-03",
+        owner_reply={"text": "x", "date": "2026-02-01T00:00:00Z"},
+    )
+    text = pages.sitemap(
+        dataset_of(a_file(review("a&b"), replied)), URLS, limit=1
+    ).decode()
     found = re.findall("<loc>(.*?)</loc><lastmod>(.*?)</lastmod>", text)
-    assert found == [(URLS.home + path, "2026-02-01") for path in ("", "reviews", "reviews/c")]
+    assert found == [
+        (URLS.home + path, "2026-02-01") for path in ("", "reviews", "reviews/c")
+    ]
 
 
 def test_a_shell_reads_every_curl_line_as_it_is_meant() -> None:
     strange = service_urls("https://reviews.example/a'b&c")
-    shown = html.unescape(raw(pages.html_page(TEMPLATES, SAMPLE, strange).decode(), "code"))
-    commands = [shlex.split(line) for line in re.findall(r"curl .*?(?=curl |claude )", shown)]
+    shown = html.unescape(
+        raw(pages.html_page(TEMPLATES, SAMPLE, strange).decode(), "code")
+    )
+    commands = [
+        shlex.split(line) for line in re.findall(r"curl .*?(?=curl |claude )", shown)
+    ]
     assert all(url.startswith(strange.home) for _, url, *_ in commands)
-    assert [url for _, url, *options in commands if options] == [strange.mcp, strange.hub]
+    assert [url for _, url, *options in commands if options] == [
+        strange.mcp,
+        strange.hub,
+    ]
     lines = curl_lines(pages.llms_text(TEMPLATES, SAMPLE, strange).decode())
     assert len(commands) == 13 and lines and all(line in shown for line in lines)
 
 
 def test_no_document_mentions_a_hub_that_is_turned_off() -> None:
     quiet = replace(URLS, hub="")
-    texts = (pages.html_page(TEMPLATES, SAMPLE, quiet), pages.llms_text(TEMPLATES, SAMPLE, quiet))
-    assert not any(re.search(rb"websub|hub\.", text) for text in (*texts, pages.robots_text(quiet)))
+    texts = (
+        pages.html_page(TEMPLATES, SAMPLE, quiet),
+        pages.llms_text(TEMPLATES, SAMPLE, quiet),
+    )
+    assert not any(
+        re.search(rb"websub|hub\.", text) for text in (*texts, pages.robots_text(quiet))
+    )

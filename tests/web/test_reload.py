@@ -35,7 +35,11 @@ APP = reviewsd.application_of(Settings(data=SAMPLE))
 def replace(directory: Path, content: Any, name: str = "reviews.json") -> None:
     """Replace a file atomically, as a careful operator does; the content "a" means a file with review "a"."""
     new = directory / "new"
-    content = a_file(review(content)) if isinstance(content, str) and content.isalnum() else content
+    content = (
+        a_file(review(content))
+        if isinstance(content, str) and content.isalnum()
+        else content
+    )
     new.write_text(content if isinstance(content, str) else json.dumps(content))
     new.replace(directory / name)
 
@@ -45,7 +49,8 @@ def reloader(tmp_path: Path) -> Reloader:
     """A reloader that serves review "a"; the test sees its notifications and pauses."""
     replace(tmp_path, "a")
     reloader = Reloader(APP.program, tmp_path, APP.urls)
-    reloader.notify, reloader.sleep = Mock(), Mock()
+    reloader.notify = Mock()
+    reloader.sleep = Mock()
     return reloader
 
 
@@ -62,7 +67,9 @@ def served(reloader: Reloader) -> list[str]:
 
 def calling(called: Callable[[], object]) -> ProgramFiles:
     """The program, which calls a function of the test while a snapshot is built."""
-    return APP.program._replace(policies=Mock(get=lambda path, default: called() and default))
+    return APP.program._replace(
+        policies=Mock(get=lambda path, default: called() and default)
+    )
 
 
 # ---- Polls: no thread, no clock ----
@@ -75,33 +82,54 @@ def test_unchanged_files_are_loaded_only_after_a_hangup(reloader: Reloader) -> N
     assert reloader.snapshot.fixed == before.fixed
 
 
-@pytest.mark.parametrize(("forced", "served_after", "pauses"), [(False, ["a"], 4), (True, ["c"], 0)])
+@pytest.mark.parametrize(
+    ("forced", "served_after", "pauses"), [(False, ["a"], 4), (True, ["c"], 0)]
+)
 def test_only_a_hangup_does_not_wait_for_a_writer(
     reloader: Reloader, forced: bool, served_after: list[str], pauses: int
 ) -> None:
     drafts: list[Any] = ['{"business": {"na', "b", "a"]
-    reloader.sleep = Mock(side_effect=lambda seconds: drafts and replace(reloader.directory, drafts.pop(0)))
+    reloader.sleep = Mock(
+        side_effect=lambda seconds: (
+            drafts and replace(reloader.directory, drafts.pop(0))
+        )
+    )
     assert (replaced(reloader, "c", forced), reloader.error) == (served_after, None)
     assert [pause.args for pause in reloader.sleep.call_args_list] == [(0.05,)] * pauses
 
 
 CHANGED = "/reviews.json, /insights.json, /api/feed.json, /feed.xml, /, /llms.txt, /sitemap.xml, /badge.svg"
-FOREIGN = ["names 1 review(s) that are not served: 100 %s",
-           "seems to belong to other reviews: most ids in it are not served"]  # fmt: skip
-UNVERIFIED = f"reloaded 0 reviews of Larkspur, 1 unverified left out; changed: {CHANGED}"
+FOREIGN = [
+    "names 1 review(s) that are not served: 100 %s",
+    "seems to belong to other reviews: most ids in it are not served",
+]
+UNVERIFIED = (
+    f"reloaded 0 reviews of Larkspur, 1 unverified left out; changed: {CHANGED}"
+)
 
 
 @pytest.mark.parametrize(
     ("reviews", "insights", "logged"),
     [
         ("a", None, ["reloaded 1 review of Larkspur; changed: nothing"]),
-        (a_file(review(), review("b")), None, [f"reloaded 2 reviews of Larkspur; changed: {CHANGED}"]),
-        (a_file(review(verified=False)), {"per_review": {"100 %s": {}}},
-         [*(f"insights.json {warning}" for warning in FOREIGN), UNVERIFIED]),
+        (
+            a_file(review(), review("b")),
+            None,
+            [f"reloaded 2 reviews of Larkspur; changed: {CHANGED}"],
+        ),
+        (
+            a_file(review(verified=False)),
+            {"per_review": {"100 %s": {}}},
+            [*(f"insights.json {warning}" for warning in FOREIGN), UNVERIFIED],
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_reload_logs_warnings_and_what_changed(
-    reloader: Reloader, caplog: pytest.LogCaptureFixture, reviews: Any, insights: Any, logged: list[str]
+    reloader: Reloader,
+    caplog: pytest.LogCaptureFixture,
+    reviews: Any,
+    insights: Any,
+    logged: list[str],
 ) -> None:
     caplog.set_level("INFO", "reviewsd")
     reloader.publish = published = Mock()
@@ -119,24 +147,44 @@ def test_the_garbage_collector_rests_during_a_load(reloader: Reloader) -> None:
     assert (set(collects), gc.isenabled()) == ({False}, True)
 
 
-TOOL_CALLS = [{"name": "search_reviews"}, {"name": "get_service", "arguments": {"service": "x"}}]
+TOOL_CALLS = [
+    {"name": "search_reviews"},
+    {"name": "get_service", "arguments": {"service": "x"}},
+]
 MESSAGES = [{"method": "tools/call", "params": params} for params in TOOL_CALLS]
-MESSAGES += [{"method": "initialize", "params": {"protocolVersion": "2025-03-26"}}, {"method": "tools/list"}]
+MESSAGES += [
+    {"method": "initialize", "params": {"protocolVersion": "2025-03-26"}},
+    {"method": "tools/list"},
+]
 
 
-def test_nothing_keeps_the_previous_data_alive(reloader: Reloader, tmp_path: Path) -> None:
+def test_nothing_keeps_the_previous_data_alive(
+    reloader: Reloader, tmp_path: Path
+) -> None:
     application = Application(reloader, APP.urls, APP.mcp)
-    hub_settings = reviewsd.hub_settings(Settings(state_dir=tmp_path / "state"), "https://r.example")
+    hub_settings = reviewsd.hub_settings(
+        Settings(state_dir=tmp_path / "state"), "https://r.example"
+    )
     application.hub = hub = Hub(hub_settings, Mock())
     reloader.publish = partial(reviewsd.publish, hub)
     reloader.publish(reloader.snapshot)
     hub.start()
     for message in MESSAGES:
         body = json.dumps({"jsonrpc": "2.0", "id": 1, **message}).encode()
-        assert call(application, "/mcp", "POST", body, content_type="application/json").status == 200
-    for path in ("/reviews.json", "/api/reviews/search?rating=5", "/api/reviews/search?rating=x"):
+        assert (
+            call(
+                application, "/mcp", "POST", body, content_type="application/json"
+            ).status
+            == 200
+        )
+    for path in (
+        "/reviews.json",
+        "/api/reviews/search?rating=5",
+        "/api/reviews/search?rating=x",
+    ):
         call(application, path)
-    dataset, feed = reloader.snapshot.dataset, reloader.snapshot.fixed["/feed.xml"].identity.body
+    dataset = reloader.snapshot.dataset
+    feed = reloader.snapshot.fixed["/feed.xml"].identity.body
     ids = [replaced(reloader, content) for content in ("{", "b")]
     references = sys.getrefcount(dataset), sys.getrefcount(feed)
     hub.stop(2)
@@ -147,36 +195,65 @@ def test_nothing_keeps_the_previous_data_alive(reloader: Reloader, tmp_path: Pat
 # ---- Faults ----
 
 
-def test_faults_are_shown_until_good_data_come(reloader: Reloader, caplog: pytest.LogCaptureFixture) -> None:
+def test_faults_are_shown_until_good_data_come(
+    reloader: Reloader, caplog: pytest.LogCaptureFixture
+) -> None:
     assert replaced(reloader, '{"business": {"name": "X"}, "reviews": [{}') == ["a"]
     assert (fault := reloader.error) and not reloader.poll()
     assert fault["faults"][0].startswith("reviews.json: not JSON at line 1 column ")
     assert abs(datetime.fromisoformat(fault["at"]).timestamp() - time.time()) < 60
     reloader.poll(forced=True)
-    assert (reloader.error is fault, caplog.messages) == (False, [f"not reloaded: {fault['faults'][0]}"] * 2)
+    assert (reloader.error is fault, caplog.messages) == (
+        False,
+        [f"not reloaded: {fault['faults'][0]}"] * 2,
+    )
     assert (replaced(reloader, "c"), reloader.error) == (["c"], None)
     reloader.notify.assert_called_with("READY=1", "STATUS=Serving 1 review of Larkspur")  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
     ("error", "fault", "is_passing"),
-    [(OSError("x"), "internal error: OSError", True), (MemoryError(), "too little memory", True),
-     (BadData([Fault("reviews.json", (), "x")]), "reviews.json: x", False)],
+    [
+        (OSError("x"), "internal error: OSError", True),
+        (MemoryError(), "too little memory", True),
+        (BadData([Fault("reviews.json", (), "x")]), "reviews.json: x", False),
+    ],
     ids=["internal", "memory", "data"],
-)  # fmt: skip
+)
 def test_a_failure_is_logged_once_and_a_passing_one_is_tried_again(
-    reloader: Reloader, caplog: pytest.LogCaptureFixture, error: Exception, fault: str, is_passing: bool
+    reloader: Reloader,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+    fault: str,
+    is_passing: bool,
 ) -> None:
-    before, began = reloader.snapshot, time.monotonic_ns() // 1000
+    before = reloader.snapshot
+    began = time.monotonic_ns() // 1000
     reloader.program = calling(Mock(side_effect=error))
-    assert [reloader.poll(forced) for forced in (True, False, False)] == [True, is_passing, is_passing]
-    assert (reloader.snapshot is before, (reloader.error or {})["faults"]) == (True, [fault])
+    assert [reloader.poll(forced) for forced in (True, False, False)] == [
+        True,
+        is_passing,
+        is_passing,
+    ]
+    assert (reloader.snapshot is before, (reloader.error or {})["faults"]) == (
+        True,
+        [fault],
+    )
     (message,) = caplog.messages
     assert message.startswith(f"not reloaded: {fault}")
     assert ("Traceback" in message) is fault.startswith("internal")
-    (reloading, microseconds), *rest = (call.args for call in reloader.notify.call_args_list)  # type: ignore[attr-defined]
-    assert (reloading, set(rest)) == ("RELOADING=1", {("READY=1", f"STATUS=Stale: {fault}")})
-    assert began <= int(microseconds.removeprefix("MONOTONIC_USEC=")) <= time.monotonic_ns() // 1000
+    (reloading, microseconds), *rest = (
+        call.args for call in reloader.notify.call_args_list
+    )  # type: ignore[attr-defined]
+    assert (reloading, set(rest)) == (
+        "RELOADING=1",
+        {("READY=1", f"STATUS=Stale: {fault}")},
+    )
+    assert (
+        began
+        <= int(microseconds.removeprefix("MONOTONIC_USEC="))
+        <= time.monotonic_ns() // 1000
+    )
     reloader.program = APP.program
     assert (reloader.poll(), reloader.error is None) == (is_passing, is_passing)
 
@@ -186,13 +263,17 @@ def test_a_change_that_cures_nothing_is_logged_again(
 ) -> None:
     replaced(reloader, "[]")
     replaced(reloader, "[ ]")
-    assert caplog.messages == ["not reloaded: reviews.json: an array is not an object"] * 2
+    assert (
+        caplog.messages == ["not reloaded: reviews.json: an array is not an object"] * 2
+    )
 
 
 # ---- Absent files: 3 polls may miss a file, since some programs remove it before they write it anew ----
 
 
-@pytest.mark.parametrize(("polls", "is_stale"), [([False] * 3, False), ([False] * 4, True), ([True], True)])
+@pytest.mark.parametrize(
+    ("polls", "is_stale"), [([False] * 3, False), ([False] * 4, True), ([True], True)]
+)
 def test_reviews_that_stay_absent_make_the_service_stale(
     reloader: Reloader, polls: list[bool], is_stale: bool
 ) -> None:
@@ -218,8 +299,12 @@ def test_removed_insights_are_counted_from_the_reviews(reloader: Reloader) -> No
 
 
 def test_a_hangup_forces_one_reload(reloader: Reloader) -> None:
-    reloader.publish = Mock(side_effect=lambda snapshot: replace(reloader.directory, "b"))
-    reloader.sleep = Mock(side_effect=SystemExit)  # before the reload of "b", which nobody forces
+    reloader.publish = Mock(
+        side_effect=lambda snapshot: replace(reloader.directory, "b")
+    )
+    reloader.sleep = Mock(
+        side_effect=SystemExit
+    )  # before the reload of "b", which nobody forces
     reloader.wake()
     with pytest.raises(SystemExit):
         reloader.run(0.01)
@@ -244,20 +329,36 @@ def test_polls_go_on_whatever_one_of_them_raises(
 def test_no_request_fails_and_no_answer_mixes_two_states(tmp_path: Path) -> None:
     """Each state of the data has one id: an answer may hold only one."""
     replace(tmp_path, "s0")
-    over, paths = threading.Event(), ("/reviews.json", "/api/reviews/search", "/api/reviews/since/2020-01-01")
+    over = threading.Event()
+    paths = ("/reviews.json", "/api/reviews/search", "/api/reviews/since/2020-01-01")
 
     def read(service: Address, path: str) -> list[Any]:
         """The statuses and numbers of ids of all answers until the last reload."""
         seen = []
         while not over.is_set():
             answer = fetch(service, path)
-            seen.append((answer.status, len({review["id"] for review in json.loads(answer.body)["reviews"]})))
+            seen.append(
+                (
+                    answer.status,
+                    len(
+                        {review["id"] for review in json.loads(answer.body)["reviews"]}
+                    ),
+                )
+            )
         return seen
 
-    with daemon("--reload-interval", "0.05", data=tmp_path) as service, ThreadPoolExecutor() as readers:
+    with (
+        daemon("--reload-interval", "0.05", data=tmp_path) as service,
+        ThreadPoolExecutor() as readers,
+    ):
         seen = [readers.submit(read, service, path) for path in paths]
         for state in ("s1", "s2", "s3"):
             replace(tmp_path, state)
-            wait_for("reload", lambda: state.encode() in fetch(service, "/reviews.json").body)  # noqa: B023
+            wait_for(
+                "reload",
+                lambda state=state: (
+                    state.encode() in fetch(service, "/reviews.json").body
+                ),
+            )
         over.set()
         assert {answer for answers in seen for answer in answers.result()} == {(200, 1)}

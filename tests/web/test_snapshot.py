@@ -22,7 +22,9 @@ from reviewslib.web.snapshot import Files, RepresentationCache, Snapshot
 
 NOW = 1_800_000_000.0
 MINIMAL = {"business": {"name": "X"}, "reviews": []}
-ONE = MINIMAL | {"reviews": [{"id": "a", "author": "Ann", "rating": 5, "date": "2026-01-01"}]}
+ONE = MINIMAL | {
+    "reviews": [{"id": "a", "author": "Ann", "rating": 5, "date": "2026-01-01"}]
+}
 URLS = service_urls("http://reviews.example")
 PROGRAM = snapshot.load_program_files()._replace(changed=0)
 
@@ -31,11 +33,14 @@ PROGRAM = snapshot.load_program_files()._replace(changed=0)
 
 
 def test_insights_may_be_absent(tmp_path: Path) -> None:
-    reviews, insights = tmp_path / "reviews.json", tmp_path / "insights.json"
+    reviews = tmp_path / "reviews.json"
+    insights = tmp_path / "insights.json"
     reviews.write_text(json.dumps(ONE))
     first = (reviews.read_bytes(), files.last_change(reviews))
     assert snapshot.read_files(tmp_path) == (*first, None, files.last_change(tmp_path))
-    assert snapshot.file_stamps(tmp_path) == {"reviews.json": files.stamp(reviews.stat())}
+    assert snapshot.file_stamps(tmp_path) == {
+        "reviews.json": files.stamp(reviews.stat())
+    }
     insights.write_bytes(b"{}")
     assert snapshot.read_files(tmp_path) == (*first, b"{}", files.last_change(insights))
 
@@ -56,15 +61,26 @@ def test_every_file_that_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the program's files."""
-    return Path(shutil.copytree(snapshot.PACKAGE, tmp_path_factory.mktemp("program") / "reviewslib"))
+    return Path(
+        shutil.copytree(
+            snapshot.PACKAGE, tmp_path_factory.mktemp("program") / "reviewslib"
+        )
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "counts"),
-    [("openapi.json", True), ("web/templates/page.css", True), ("web/feeds.py", True),
-     ("web/templates", False), ("web/feeds.pyc", False)],
-)  # fmt: skip
-def test_each_file_of_the_program_dates_the_program(package: Path, name: str, counts: bool) -> None:
+    [
+        ("openapi.json", True),
+        ("web/templates/page.css", True),
+        ("web/feeds.py", True),
+        ("web/templates", False),
+        ("web/feeds.pyc", False),
+    ],
+)
+def test_each_file_of_the_program_dates_the_program(
+    package: Path, name: str, counts: bool
+) -> None:
     path = package / name
     path.exists() or path.touch()
     os.utime(path, (4e9, 4e9))
@@ -72,11 +88,15 @@ def test_each_file_of_the_program_dates_the_program(package: Path, name: str, co
     os.utime(path, (0, 0))
 
 
-def built(document: Any, changed: float, previous: Snapshot | None = None, **members: Any) -> Snapshot:
+def built(
+    document: Any, changed: float, previous: Snapshot | None = None, **members: Any
+) -> Snapshot:
     """The snapshot of reviews changed then; `insights` are {}, changed at 0, and None is no file."""
     insights_changed, content = members.get("insights", (0, {}))
     insights_file = None if content is None else json.dumps(content).encode()
-    content_of_files = Files(json.dumps(document).encode(), changed, insights_file, insights_changed)
+    content_of_files = Files(
+        json.dumps(document).encode(), changed, insights_file, insights_changed
+    )
     program = PROGRAM._replace(changed=members.get("program", 0))
     return snapshot.build_snapshot(program, content_of_files, URLS, previous, NOW)
 
@@ -86,13 +106,26 @@ def dates(state: Snapshot) -> dict[str, int]:
     return computed | {path: fixed.last_modified for path, fixed in state.fixed.items()}
 
 
-FROM_BOTH = ("search", "/", "markdown", "/llms.txt", "/reviews.json", "/api/feed.json", "/feed.xml")
-FROM_REVIEWS, FROM_INSIGHTS = ("/.well-known/openapi.json", "/sitemap.xml", "/badge.svg"), "/insights.json"
+FROM_BOTH = (
+    "search",
+    "/",
+    "markdown",
+    "/llms.txt",
+    "/reviews.json",
+    "/api/feed.json",
+    "/feed.xml",
+)
+FROM_REVIEWS = ("/.well-known/openapi.json", "/sitemap.xml", "/badge.svg")
+FROM_INSIGHTS = "/insights.json"
 FROM_NEITHER = ("directory", "/robots.txt", "/favicon.ico")
 
 
-@pytest.mark.parametrize(("reviews", "insights", "program"), [(30, 20, 0), (20, 30, 10), (10, 20, 30)])
-def test_content_has_the_date_of_the_newest_file_behind_it(reviews: int, insights: int, program: int) -> None:
+@pytest.mark.parametrize(
+    ("reviews", "insights", "program"), [(30, 20, 0), (20, 30, 10), (10, 20, 30)]
+)
+def test_content_has_the_date_of_the_newest_file_behind_it(
+    reviews: int, insights: int, program: int
+) -> None:
     assert dates(built(ONE, reviews, insights=(insights, {}), program=program)) == {
         **dict.fromkeys(FROM_BOTH, 30),
         **dict.fromkeys(FROM_REVIEWS, max(reviews, program)),
@@ -102,7 +135,9 @@ def test_content_has_the_date_of_the_newest_file_behind_it(reviews: int, insight
 
 
 @pytest.mark.parametrize(("reviews", "removed"), [(30, 20), (20, 30)])
-def test_counted_insights_are_as_new_as_the_reviews_or_the_removal(reviews: int, removed: int) -> None:
+def test_counted_insights_are_as_new_as_the_reviews_or_the_removal(
+    reviews: int, removed: int
+) -> None:
     first = built(ONE, reviews, insights=(removed, None))
     assert first.fixed[FROM_INSIGHTS].last_modified == 30
     later = built(MINIMAL, 50, first, insights=(removed, None))
@@ -110,7 +145,9 @@ def test_counted_insights_are_as_new_as_the_reviews_or_the_removal(reviews: int,
 
 
 @pytest.mark.parametrize(("changed", "date"), [(1000.9, 1000), (NOW + 5000, NOW)])
-def test_a_date_is_in_whole_seconds_and_never_in_the_future(changed: float, date: float) -> None:
+def test_a_date_is_in_whole_seconds_and_never_in_the_future(
+    changed: float, date: float
+) -> None:
     assert dates(built(ONE, changed))["/reviews.json"] == date
 
 
@@ -127,14 +164,20 @@ def test_content_that_was_put_back_is_later_than_the_content_between() -> None:
     first = built(ONE, 1000)
     second = built(MINIMAL, 2000, first)
     third = built(ONE, 1000, second)
-    for date in (lambda state: state.last_modified, lambda state: dates(state)["/reviews.json"]):
+    for date in (
+        lambda state: state.last_modified,
+        lambda state: dates(state)["/reviews.json"],
+    ):
         assert [date(state) for state in (first, second, third)] == [1000, 2000, 2001]
 
 
-def test_an_empty_feed_was_updated_when_the_data_were_in_any_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_feed_was_updated_when_the_data_were_in_any_zone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
-    feed, told = built(MINIMAL, 1000).fixed["/feed.xml"].identity.body, utc_text(1000)
+    feed = built(MINIMAL, 1000).fixed["/feed.xml"].identity.body
+    told = utc_text(1000)
     monkeypatch.undo()
     time.tzset()
     assert told == "1970-01-01T00:16:40Z"
@@ -149,14 +192,21 @@ FIRST, SECOND = (represent(body, "a/b", 1, gzip_level=None) for body in (b"1", b
 
 def test_an_answer_is_made_once_and_kept_under_its_path_query_and_coding() -> None:
     cache = RepresentationCache()
-    made = [cache.get_or_make(("/a", "q", True), make) for make in (lambda: FIRST, lambda: SECOND)]
+    made = [
+        cache.get_or_make(("/a", "q", True), make)
+        for make in (lambda: FIRST, lambda: SECOND)
+    ]
     assert made == [FIRST, FIRST]
     assert [cache.get(("/a", "q", coding)) for coding in (True, False)] == [FIRST, None]
 
 
 def test_of_two_threads_that_make_an_answer_the_faster_one_is_kept() -> None:
-    cache, key = RepresentationCache(), ("/a", "q", True)
-    assert cache.get_or_make(key, lambda: cache.get_or_make(key, lambda: FIRST) and SECOND) == FIRST
+    cache = RepresentationCache()
+    key = ("/a", "q", True)
+    assert (
+        cache.get_or_make(key, lambda: cache.get_or_make(key, lambda: FIRST) and SECOND)
+        == FIRST
+    )
 
 
 OVERHEAD = len("q=0") + 2048  # of an entry
@@ -164,16 +214,24 @@ OVERHEAD = len("q=0") + 2048  # of an entry
 
 @pytest.mark.parametrize(
     ("max_bytes", "body", "kept"),
-    [(2 * (OVERHEAD + 1000), bytes(1000), [[0], [0, 1], [2], [2, 3]]),
-     (OVERHEAD + 1000, bytes(1000), [[0], [1], [2], [3]]),
-     (OVERHEAD + 999, bytes(1000), [[], [], [], []]),
-     (OVERHEAD, [memoryview(bytes(1000))], [[0], [1], [2], [3]])],
+    [
+        (2 * (OVERHEAD + 1000), bytes(1000), [[0], [0, 1], [2], [2, 3]]),
+        (OVERHEAD + 1000, bytes(1000), [[0], [1], [2], [3]]),
+        (OVERHEAD + 999, bytes(1000), [[], [], [], []]),
+        (OVERHEAD, [memoryview(bytes(1000))], [[0], [1], [2], [3]]),
+    ],
     ids=["two", "one", "none", "shared bytes cost none"],
-)  # fmt: skip
-def test_cached_bodies_stay_within_the_bound(max_bytes: int, body: Any, kept: list[list[int]]) -> None:
-    cache, found, answer = RepresentationCache(max_bytes), [], represent(body, "a/b", 1, gzip_level=None)
+)
+def test_cached_bodies_stay_within_the_bound(
+    max_bytes: int, body: Any, kept: list[list[int]]
+) -> None:
+    cache = RepresentationCache(max_bytes)
+    found = []
+    answer = represent(body, "a/b", 1, gzip_level=None)
     keys = [("/", f"q={number}", False) for number in range(4)]
     for key in keys:
         cache.get_or_make(key, lambda: answer)
-        found.append([number for number, cached in enumerate(keys) if cache.get(cached)])
+        found.append(
+            [number for number, cached in enumerate(keys) if cache.get(cached)]
+        )
     assert found == kept

@@ -43,8 +43,19 @@ PATHS = {
     "robots.txt": "/robots.txt",
     "icon.svg": "/favicon.ico",
 }
-STATUSES = {"wrong.html": 400, "beyond.html": 404, "no-review.html": 404, "missing.html": 404}
-ELSEWHERE = ("half-stars.html", "only-review.html", "feed.json", "sitemap.xml", "robots.txt")
+STATUSES = {
+    "wrong.html": 400,
+    "beyond.html": 404,
+    "no-review.html": 404,
+    "missing.html": 404,
+}
+ELSEWHERE = (
+    "half-stars.html",
+    "only-review.html",
+    "feed.json",
+    "sitemap.xml",
+    "robots.txt",
+)
 # By data set: the documents that show something which no document of another data set shows.
 FILES = {
     "sample": " ".join(file for file in PATHS if file not in ELSEWHERE),
@@ -58,13 +69,17 @@ CASES = [(name, file) for name, files in FILES.items() for file in files.split()
 
 
 @pytest.fixture(scope="module")
-def application_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Application]:
+def application_of(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[str], Application]:
     """The application that serves the data set of a name."""
 
     @cache
     def made(name: str) -> Application:
         data = write_files(tmp_path_factory.mktemp(name), *DATA_SETS[name]())
-        return reviewsd.application_of(Settings(data=data, base_url="https://reviews.example"))
+        return reviewsd.application_of(
+            Settings(data=data, base_url="https://reviews.example")
+        )
 
     return made
 
@@ -87,12 +102,17 @@ def test_a_document_is_the_one_that_was_reviewed(
 ) -> None:
     answer = call(application_of(name), PATHS[file], accept="text/html")
     status = STATUSES.get(file, 200)
-    assert (answer.status, "no-store" in answer.headers["cache-control"]) == (status, status != 200)
+    assert (answer.status, "no-store" in answer.headers["cache-control"]) == (
+        status,
+        status != 200,
+    )
     assert_reviewed(STORED / name / file, readable(file, answer.body.decode()))
 
 
 def test_every_stored_document_is_compared() -> None:
-    assert {path.relative_to(STORED).parts for path in STORED.rglob("*.*")} == set(CASES)
+    assert {path.relative_to(STORED).parts for path in STORED.rglob("*.*")} == set(
+        CASES
+    )
 
 
 @pytest.mark.parametrize("name", FILES)

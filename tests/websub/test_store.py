@@ -33,12 +33,20 @@ from reviewslib.websub.values import Row, Rows, domain_of, selector
 NOW = 1_800_000_000.0
 
 
-def row(mode: str = "active", name: str = "a", host: str = "s.example", path: str = FEED, **more: Any) -> Row:
+def row(
+    mode: str = "active",
+    name: str = "a",
+    host: str = "s.example",
+    path: str = FEED,
+    **more: Any,
+) -> Row:
     """A row of the callback of this name at a host."""
     url = f"https://{host}/{name}"
     asked = f"https://reviews.example{path}", mode, b"\x00secret", 3600
     usual = {"digest": "old", "network": "192.0.2.1"}
-    return Row(path, url, url, host, domain_of(host), *asked, NOW, NOW + 60, NOW)._replace(**usual | more)
+    return Row(
+        path, url, url, host, domain_of(host), *asked, NOW, NOW + 60, NOW
+    )._replace(**usual | more)
 
 
 def put(store: Store, *rows: Row) -> None:
@@ -76,10 +84,13 @@ def test_the_id_of_a_replaced_or_deleted_row_is_never_used_again(store: Store) -
     assert get(store, row()) == {"active": row(id=4)}
 
 
-@pytest.mark.parametrize(("now", "modes", "expired"), [
-    (NOW + 59, {"active", "subscribe"}, ["subscribe"]),
-    (NOW + 60, {"subscribe"}, ["active", "subscribe"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("now", "modes", "expired"),
+    [
+        (NOW + 59, {"active", "subscribe"}, ["subscribe"]),
+        (NOW + 60, {"subscribe"}, ["active", "subscribe"]),
+    ],
+)
 def test_a_subscription_is_read_until_its_lease_ends(
     store: Store, now: float, modes: set[str], expired: list[str]
 ) -> None:
@@ -93,32 +104,52 @@ def test_the_content_of_one_callback_and_topic_is_forgotten(store: Store) -> Non
     put(store, row(), row("subscribe"), row(name="b"), row(path=JSON_FEED))
     with store.transaction() as transaction:
         transaction.forget_content(row())
-        assert [each.digest for each in transaction.rows("ORDER BY id")] == ["", "", "old", "old"]
+        assert [each.digest for each in transaction.rows("ORDER BY id")] == [
+            "",
+            "",
+            "old",
+            "old",
+        ]
 
 
 def test_counts_concern_subscriptions_to_published_topics(store: Store) -> None:
-    active = row(name="a", digest="new"), row(name="b", failures=2), row(name="c", expires_at=NOW)
+    active = (
+        row(name="a", digest="new"),
+        row(name="b", failures=2),
+        row(name="c", expires_at=NOW),
+    )
     of_another = row(name="d", host="t.example", path=JSON_FEED, network="192.0.2.2")
     put(store, *active, of_another, row("subscribe", "e"), row("denied", "f"))
     with store.transaction() as transaction:
         assert transaction.usage("s.example", "192.0.2.1", NOW) == (3, 2, 2)
         assert transaction.usage("t.example", None, NOW) == (3, 1, 0)
         transaction.expire(NOW)
-        assert transaction.counts({FEED: "new"}) == {"active": 3, "pending": 1, "failing": 1, "behind": 1}
+        assert transaction.counts({FEED: "new"}) == {
+            "active": 3,
+            "pending": 1,
+            "failing": 1,
+            "behind": 1,
+        }
 
 
 def waiting(**of_row: int) -> list[Row]:
     """The requests of 20 domains, which fill the table; the row of the first domain is as told."""
-    rows = [row("subscribe", str(n), f"h.d{n % 20}.example", network=None, turn=n // 20) for n in range(1000)]
+    rows = [
+        row("subscribe", str(n), f"h.d{n % 20}.example", network=None, turn=n // 20)
+        for n in range(1000)
+    ]
     return [rows[0]._replace(**of_row), *rows[1:]]
 
 
-@pytest.mark.parametrize(("of_row", "turn", "evicted"), [
-    ({}, 48, "980"),  # the oldest of those with the highest turn
-    ({}, 49, None),
-    ({"failures": 1}, 49, "0"),
-    ({"turn": 50, "failures": 1}, 0, "0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("of_row", "turn", "evicted"),
+    [
+        ({}, 48, "980"),  # the oldest of those with the highest turn
+        ({}, 49, None),
+        ({"failures": 1}, 49, "0"),
+        ({"turn": 50, "failures": 1}, 0, "0"),
+    ],
+)
 def test_a_full_table_evicts_the_highest_turn_or_a_failed_request(
     store: Store, of_row: dict[str, int], turn: int, evicted: str | None
 ) -> None:
@@ -127,36 +158,43 @@ def test_a_full_table_evicts_the_highest_turn_or_a_failed_request(
         newcomer = row("subscribe", "new", network=None, turn=turn)
         assert transaction.make_room(newcomer) == (evicted is not None)
         left = {each.callback.rpartition("/")[2] for each in transaction.rows()}
-    assert {str(number) for number in range(1000)} - left == ({evicted} if evicted else set())
+    assert {str(number) for number in range(1000)} - left == (
+        {evicted} if evicted else set()
+    )
 
 
 # ---- What is due -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("due", "lane"), [
-    (row(), "delivery"),
-    (row(took=2.0), "delivery"),
-    (row(took=2.1), "retry"),
-    (row(failures=1), "retry"),
-    (row(digest=""), "delivery"),
-    (row(digest="new"), None),
-    (row(path="/gone.xml"), None),
-    (row(expires_at=NOW), None),
-    (row(due_at=NOW + 1), None),
-    (row(due_at=NOW + 101), "delivery"),  # before the clock was set back
-    (row("subscribe"), "renewal"),
-    (row("unsubscribe"), "renewal"),
-    (row("subscribe", network=None), "newcomer"),
-    (row("subscribe", due_at=NOW + 1), None),
-    (row("subscribe", expires_at=NOW), None),
-    (row("denied"), "notice"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("due", "lane"),
+    [
+        (row(), "delivery"),
+        (row(took=2.0), "delivery"),
+        (row(took=2.1), "retry"),
+        (row(failures=1), "retry"),
+        (row(digest=""), "delivery"),
+        (row(digest="new"), None),
+        (row(path="/gone.xml"), None),
+        (row(expires_at=NOW), None),
+        (row(due_at=NOW + 1), None),
+        (row(due_at=NOW + 101), "delivery"),  # before the clock was set back
+        (row("subscribe"), "renewal"),
+        (row("unsubscribe"), "renewal"),
+        (row("subscribe", network=None), "newcomer"),
+        (row("subscribe", due_at=NOW + 1), None),
+        (row("subscribe", expires_at=NOW), None),
+        (row("denied"), "notice"),
+    ],
+)
 def test_a_due_row_has_a_lane(store: Store, due: Row, lane: str | None) -> None:
     put(store, due)
     with store.transaction() as transaction:
         due_rows = transaction.due({FEED: "new"}, NOW, NOW + 100)
         assert [each.lane for each in due_rows] == ([lane] if lane else [])
-        assert [transaction.row(each) for each in due_rows] == ([due._replace(id=1)] if lane else [])
+        assert [transaction.row(each) for each in due_rows] == (
+            [due._replace(id=1)] if lane else []
+        )
 
 
 ORDERS = {"took": st.sampled_from([0.0, 0.9, 1.9, 5.0]), "failures": st.integers(0, 2)}
@@ -164,22 +202,36 @@ ORDERS |= {"turn": st.integers(0, 2), "due_at": st.floats(NOW - 2, NOW)}
 
 
 @given(st.lists(st.fixed_dictionaries(ORDERS), max_size=8))
-def test_due_rows_are_in_the_order_of_seconds_failures_turn_and_time(orders: list[dict[str, Any]]) -> None:
+def test_due_rows_are_in_the_order_of_seconds_failures_turn_and_time(
+    orders: list[dict[str, Any]],
+) -> None:
     rows = [row(name=str(number), **order) for number, order in enumerate(orders)]
-    with TemporaryDirectory(dir=IN_MEMORY) as directory, closing(opened(Path(directory))) as store:
+    with (
+        TemporaryDirectory(dir=IN_MEMORY) as directory,
+        closing(opened(Path(directory))) as store,
+    ):
         put(store, *rows)
         with store.transaction() as transaction:
             keys = [due.key for due in transaction.due({FEED: "new"}, NOW, NOW)]
-    in_order = sorted(rows, key=lambda each: (int(each.took), each.failures > 0, each.turn, each.due_at))
+    in_order = sorted(
+        rows,
+        key=lambda each: (int(each.took), each.failures > 0, each.turn, each.due_at),
+    )
     assert keys == [each.key for each in in_order]
 
 
 # ---- Trouble -----------------------------------------------------------------------------------------------
 
 
-def test_a_store_that_is_busy_or_not_open_raises_a_fault(store: Store, tmp_path: Path) -> None:
+def test_a_store_that_is_busy_or_not_open_raises_a_fault(
+    store: Store, tmp_path: Path
+) -> None:
     store.keep_open()
-    with store.transaction(), pytest.raises(StoreFault, match=r"^busy$"), store.transaction():
+    with (
+        store.transaction(),
+        pytest.raises(StoreFault, match=r"^busy$"),
+        store.transaction(),
+    ):
         pass
     assert store.trouble is None
     store.close()
@@ -188,14 +240,18 @@ def test_a_store_that_is_busy_or_not_open_raises_a_fault(store: Store, tmp_path:
         pass
 
 
-def test_damage_is_logged_at_upkeep(store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_damage_is_logged_at_upkeep(
+    store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     store.keep_open()
     put(store, *(row(name=str(number)) for number in range(500)))
     with closing(sqlite3.connect(tmp_path / STORE_FILE_NAME)) as other:
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     with store.transaction() as transaction:
         assert transaction.expire(NOW) == []
-    with (tmp_path / STORE_FILE_NAME).open("r+b") as file:  # all pages but the first, on a failing disk
+    with (tmp_path / STORE_FILE_NAME).open(
+        "r+b"
+    ) as file:  # all pages but the first, on a failing disk
         file.seek(4096)
         file.write(b"\xff" * (os.fstat(file.fileno()).st_size - 4096))
     for _ in range(3):
@@ -204,15 +260,22 @@ def test_damage_is_logged_at_upkeep(store: Store, tmp_path: Path, caplog: pytest
         store.keep_open()
     assert store.trouble and store.trouble.startswith("damaged: ")
     troubles = "database disk image is malformed", store.trouble
-    assert caplog.messages == [f"the hub cannot store requests: {trouble}" for trouble in troubles]
+    assert caplog.messages == [
+        f"the hub cannot store requests: {trouble}" for trouble in troubles
+    ]
 
 
-@pytest.mark.parametrize("spoil", [
-    lambda path: path.write_bytes(b"something else" * 100),
-    lambda path: path.mkdir(),
-    lambda path: path.parent.rmdir() or path.parent.touch(),
-])  # fmt: skip
-def test_a_fault_names_an_unusable_state_directory(tmp_path: Path, spoil: Callable[[Path], object]) -> None:
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda path: path.write_bytes(b"something else" * 100),
+        lambda path: path.mkdir(),
+        lambda path: path.parent.rmdir() or path.parent.touch(),
+    ],
+)
+def test_a_fault_names_an_unusable_state_directory(
+    tmp_path: Path, spoil: Callable[[Path], object]
+) -> None:
     path = tmp_path / "state" / STORE_FILE_NAME
     path.parent.mkdir()
     spoil(path)
@@ -258,15 +321,30 @@ def away(directory: Path) -> Iterator[None]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("was_open", "trouble", "reason"), [
-    (False, lambda directory: closing(opened(directory)), "another hub uses this directory"),
-    (False, locked, "locked"),
-    (True, locked, "locked"),
-    (True, lambda _: limited(resource.RLIMIT_FSIZE), ""),  # files of this process cannot grow
-    (True, away, ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("was_open", "trouble", "reason"),
+    [
+        (
+            False,
+            lambda directory: closing(opened(directory)),
+            "another hub uses this directory",
+        ),
+        (False, locked, "locked"),
+        (True, locked, "locked"),
+        (
+            True,
+            lambda _: limited(resource.RLIMIT_FSIZE),
+            "",
+        ),  # files of this process cannot grow
+        (True, away, ""),
+    ],
+)
 def test_a_store_in_trouble_says_so_once_until_it_works(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, was_open: bool, trouble: Trouble, reason: str
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    was_open: bool,
+    trouble: Trouble,
+    reason: str,
 ) -> None:
     with closing(opened(tmp_path)) as before:
         put(before, row())
@@ -282,7 +360,10 @@ def test_a_store_in_trouble_says_so_once_until_it_works(
         store.keep_open()
         assert store.trouble is None
         put(store, row("subscribe"))
-        assert get(store, row()) == {"active": row(id=1), "subscribe": row("subscribe", id=2)}
+        assert get(store, row()) == {
+            "active": row(id=1),
+            "subscribe": row("subscribe", id=2),
+        }
     begin, end = caplog.messages
     assert begin.startswith("the hub cannot store requests: ") and reason in begin
     assert end == "the hub can store requests again"
@@ -291,7 +372,8 @@ def test_a_store_in_trouble_says_so_once_until_it_works(
 def test_a_replaced_store_takes_nothing_until_it_is_locked(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    state_dir, other_dir = tmp_path / "state", tmp_path / "other"
+    state_dir = tmp_path / "state"
+    other_dir = tmp_path / "other"
     with closing(Store(state_dir)) as store:
         store.keep_open()
         state_dir.rename(other_dir)
@@ -303,8 +385,13 @@ def test_a_replaced_store_takes_nothing_until_it_is_locked(
         with pytest.raises(StoreFault):
             put(store, row("subscribe"))
         store.keep_open()
-        assert "the hub's store was replaced: all its subscribers get the content anew" in caplog.messages
-        assert get(store, row()) == {"active": row(id=1, digest="")}, "it may be older than the last delivery"
+        assert (
+            "the hub's store was replaced: all its subscribers get the content anew"
+            in caplog.messages
+        )
+        assert get(store, row()) == {"active": row(id=1, digest="")}, (
+            "it may be older than the last delivery"
+        )
         with pytest.raises(StoreFault, match="another hub"):
             opened(state_dir)
         opened(other_dir).close()  # nobody holds it any more
@@ -313,10 +400,19 @@ def test_a_replaced_store_takes_nothing_until_it_is_locked(
 # ---- For the operator --------------------------------------------------------------------------------------
 
 
-def test_listing_is_by_topic_and_host_and_changes_nothing(store: Store, tmp_path: Path) -> None:
+def test_listing_is_by_topic_and_host_and_changes_nothing(
+    store: Store, tmp_path: Path
+) -> None:
     assert list_subscriptions(tmp_path / "elsewhere") == []
-    active = [row(host="a.example", path=JSON_FEED), row(host="a.example"), row(host="b.example", failures=1)]
-    others = [row("denied", host="a.example"), row("subscribe", host="c.example", network=None)]
+    active = [
+        row(host="a.example", path=JSON_FEED),
+        row(host="a.example"),
+        row(host="b.example", failures=1),
+    ]
+    others = [
+        row("denied", host="a.example"),
+        row("subscribe", host="c.example", network=None),
+    ]
     put(store, *reversed([*active, *others]))
     for close in (lambda: None, store.close):
         close()
@@ -325,12 +421,25 @@ def test_listing_is_by_topic_and_host_and_changes_nothing(store: Store, tmp_path
         assert (listed, sorted(tmp_path.iterdir())) == ([*active, *others], before)
 
 
-def test_the_operator_removes_selected_rows_beside_an_open_store(store: Store, tmp_path: Path) -> None:
+def test_the_operator_removes_selected_rows_beside_an_open_store(
+    store: Store, tmp_path: Path
+) -> None:
     stay = [row(name="c", host="t.example"), row("unsubscribe", "c", "t.example")]
-    put(store, row(), *stay, row(name="d", expires_at=NOW), row("subscribe", "b", network=None))
+    put(
+        store,
+        row(),
+        *stay,
+        row(name="d", expires_at=NOW),
+        row("subscribe", "b", network=None),
+    )
     removed = remove_subscriptions(tmp_path, selector("s.example"), clock=lambda: NOW)
     assert [each.callback[-1] for each in removed] == ["a", "d", "b"]
-    left = [(each.callback[-1], each.mode, each.outcome) for each in list_subscriptions(tmp_path)]
+    left = [
+        (each.callback[-1], each.mode, each.outcome)
+        for each in list_subscriptions(tmp_path)
+    ]
     notice = ("a", "denied", "removed by the operator of the hub")
     assert left == [("c", "active", ""), notice, ("c", "unsubscribe", "")]
-    assert remove_subscriptions(tmp_path, selector("s.example"), clock=lambda: NOW) == []
+    assert (
+        remove_subscriptions(tmp_path, selector("s.example"), clock=lambda: NOW) == []
+    )

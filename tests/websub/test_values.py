@@ -30,8 +30,16 @@ USABLE, UNUSABLE, INNER = (
     (CORPUS / f"{name}.txt").read_text(encoding="utf-8").splitlines()
     for name in ("usable", "unusable", "inner")
 )
-UNUSABLE += ["", "https://s.example/cb\r\nX: y", "ht\ttps://s.example/cb", "https://s.example/\x00"]
-UNUSABLE += ["https://s.example/".ljust(2049, "a"), "https://" + "a" * 64 + ".example/cb"]
+UNUSABLE += [
+    "",
+    "https://s.example/cb\r\nX: y",
+    "ht\ttps://s.example/cb",
+    "https://s.example/\x00",
+]
+UNUSABLE += [
+    "https://s.example/".ljust(2049, "a"),
+    "https://" + "a" * 64 + ".example/cb",
+]
 USABLE += ["https://s.example/".ljust(2048, "a"), "https://s.example:1024/"]
 
 
@@ -46,25 +54,48 @@ def test_anything_else_is_refused_without_asking_the_network(url: str) -> None:
         parse_callback(url, allow_private=False)
 
 
-@pytest.mark.parametrize("url", ["https://127.0.0.1:80/", "https://[fe80::AB]:8443/", "https://localhost:1/"])
+@pytest.mark.parametrize(
+    "url", ["https://127.0.0.1:80/", "https://[fe80::AB]:8443/", "https://localhost:1/"]
+)
 def test_private_addresses_and_all_ports_can_be_allowed(url: str) -> None:
     assert parse_callback(url, allow_private=True) in url.lower()
 
 
-@pytest.mark.parametrize(("is_lab", "url", "fault"), [
-    (True, "", "is empty or has a character that no URL may have; percent-encode it"),
-    (True, "https://s.example/".ljust(2049, "a"), "is longer than 2048 characters"),
-    (True, "http://localhost/", "must be an https:// URL; the hub does not deliver over plain HTTP"),
-    (True, "https://localhost/#", "must not have a fragment (#)"),
-    (True, "https://u@localhost/", "must not have a user name (@)"),
-    (True, "https:///", "has no usable host and port"),
-    (True, "https://localhost:0/", "has a port outside 1 to 65535"),
-    (True, "https://localhost:65536/", "has a port outside 1 to 65535"),
-    (False, "https://s.example:1023/", "has port 1023; allowed are 443 and 1024 to 65535"),
-    (False, "https://s.0x7f/", "has an IP address as its host; a host name is needed"),
-    (False, "https://a.localhost/", "has a host name that is not public"),
-])  # fmt: skip
-def test_a_refusal_of_a_callback_says_what_is_wrong(is_lab: bool, url: str, fault: str) -> None:
+@pytest.mark.parametrize(
+    ("is_lab", "url", "fault"),
+    [
+        (
+            True,
+            "",
+            "is empty or has a character that no URL may have; percent-encode it",
+        ),
+        (True, "https://s.example/".ljust(2049, "a"), "is longer than 2048 characters"),
+        (
+            True,
+            "http://localhost/",
+            "must be an https:// URL; the hub does not deliver over plain HTTP",
+        ),
+        (True, "https://localhost/#", "must not have a fragment (#)"),
+        (True, "https://u@localhost/", "must not have a user name (@)"),
+        (True, "https:///", "has no usable host and port"),
+        (True, "https://localhost:0/", "has a port outside 1 to 65535"),
+        (True, "https://localhost:65536/", "has a port outside 1 to 65535"),
+        (
+            False,
+            "https://s.example:1023/",
+            "has port 1023; allowed are 443 and 1024 to 65535",
+        ),
+        (
+            False,
+            "https://s.0x7f/",
+            "has an IP address as its host; a host name is needed",
+        ),
+        (False, "https://a.localhost/", "has a host name that is not public"),
+    ],
+)
+def test_a_refusal_of_a_callback_says_what_is_wrong(
+    is_lab: bool, url: str, fault: str
+) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(fault)}$"):
         parse_callback(url, allow_private=is_lab)
 
@@ -74,7 +105,14 @@ def test_urls_are_compared_without_escapes_and_case_of_the_host() -> None:
     assert normalized_url(url) == "https://s.example/~-Z/%2f?a=HTTP://X"
 
 
-PUBLIC = ["1.1.1.1", "8.8.8.8", "192.0.1.1", "2606:4700::1", "::ffff:8.8.8.8", "2001:4860::1"]
+PUBLIC = [
+    "1.1.1.1",
+    "8.8.8.8",
+    "192.0.1.1",
+    "2606:4700::1",
+    "::ffff:8.8.8.8",
+    "2001:4860::1",
+]
 
 
 def test_public_addresses_are_public_and_those_of_refused_urls_are_not() -> None:
@@ -90,48 +128,69 @@ def test_public_addresses_are_public_and_those_of_refused_urls_are_not() -> None
 # ---- Networks and domains ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("one", "other", "same"), [
-    ("203.0.113.1", "203.0.113.2", False),
-    ("2001:db8:1:2::1", "2001:db8:1:2:ffff::1", True),
-    ("2001:db8:1:2::1", "2001:db8:1:ffff::1", True),
-    ("2001:db8:1:2::1", "2001:db8:2:2::1", False),
-    ("::ffff:203.0.113.1", "203.0.113.1", True),
-    ("::ffff:203.0.113.1", "::ffff:203.0.113.2", False),
-])  # fmt: skip
-def test_a_network_is_an_address_of_ipv4_or_48_bits_of_ipv6(one: str, other: str, same: bool) -> None:
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("203.0.113.1", "203.0.113.2", False),
+        ("2001:db8:1:2::1", "2001:db8:1:2:ffff::1", True),
+        ("2001:db8:1:2::1", "2001:db8:1:ffff::1", True),
+        ("2001:db8:1:2::1", "2001:db8:2:2::1", False),
+        ("::ffff:203.0.113.1", "203.0.113.1", True),
+        ("::ffff:203.0.113.1", "::ffff:203.0.113.2", False),
+    ],
+)
+def test_a_network_is_an_address_of_ipv4_or_48_bits_of_ipv6(
+    one: str, other: str, same: bool
+) -> None:
     assert (network_of(one) == network_of(other)) == same
 
 
-@pytest.mark.parametrize(("host", "domain"), [
-    ("example", "example"),
-    ("s.example", "s.example"),
-    ("a.b.s.example", "s.example"),
-    ("a.b.example.co.uk", "example.co.uk"),
-    ("co.uk", "co.uk"),
-    ("example.com.au", "example.com.au"),
-    ("a.b.info.de", "info.de"),
-    ("a.q7z.de", "q7z.de"),  # which somebody has bought
-    ("b.x.q7z.de", "q7z.de"),
-    ("a.name.github.io", "github.io"),  # names below it cost nothing
-])  # fmt: skip
-def test_a_domain_is_two_labels_or_three_below_a_public_suffix(host: str, domain: str) -> None:
+@pytest.mark.parametrize(
+    ("host", "domain"),
+    [
+        ("example", "example"),
+        ("s.example", "s.example"),
+        ("a.b.s.example", "s.example"),
+        ("a.b.example.co.uk", "example.co.uk"),
+        ("co.uk", "co.uk"),
+        ("example.com.au", "example.com.au"),
+        ("a.b.info.de", "info.de"),
+        ("a.q7z.de", "q7z.de"),  # which somebody has bought
+        ("b.x.q7z.de", "q7z.de"),
+        ("a.name.github.io", "github.io"),  # names below it cost nothing
+    ],
+)
+def test_a_domain_is_two_labels_or_three_below_a_public_suffix(
+    host: str, domain: str
+) -> None:
     assert domain_of(host) == domain
 
 
-@pytest.mark.parametrize(("who", "hosts"), [
-    ("a.s.example", ["a.s.example"]),
-    ("S.example", ["s.example"]),
-    (".s.example", ["s.example", "a.s.example"]),
-    (".example", ["s.example", "a.s.example", "xs.example"]),
-    ("[2001:DB8::1]", ["2001:db8::1"]),
-    ("t.example", []),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("who", "hosts"),
+    [
+        ("a.s.example", ["a.s.example"]),
+        ("S.example", ["s.example"]),
+        (".s.example", ["s.example", "a.s.example"]),
+        (".example", ["s.example", "a.s.example", "xs.example"]),
+        ("[2001:DB8::1]", ["2001:db8::1"]),
+        ("t.example", []),
+    ],
+)
 def test_a_selector_selects_a_host_or_a_domain(who: str, hosts: list[str]) -> None:
-    assert list(filter(selector(who), ("s.example", "a.s.example", "xs.example", "2001:db8::1"))) == hosts
+    assert (
+        list(
+            filter(
+                selector(who), ("s.example", "a.s.example", "xs.example", "2001:db8::1")
+            )
+        )
+        == hosts
+    )
 
 
 @pytest.mark.parametrize(
-    "who", ["", ".", "https://s.example/", "192.0.2.0/24", "a b", "*.example", "a..b", "é"]
+    "who",
+    ["", ".", "https://s.example/", "192.0.2.0/24", "a b", "*.example", "a..b", "é"],
 )
 def test_text_that_is_no_host_or_domain_is_refused(who: str) -> None:
     with pytest.raises(ValueError, match="neither a host"):
