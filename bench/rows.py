@@ -24,11 +24,11 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 import make_data
-from lab import BENCH, Lab
+from contenders import BENCH, Lab
 
 sys.path.append(str(BENCH.parent / "tests"))
-import attack_lab
-from attack_lab import (
+from lab import attack_lab
+from lab.attack_lab import (
     CALL_TEXT,
     HALF_BODY,
     HALF_HEAD,
@@ -36,8 +36,8 @@ from attack_lab import (
     WHOLE_GET,
     connections,
 )
-from proxy_lab import JSON_TYPE, running_proxy
-from servers import (
+from lab.proxy_lab import JSON_TYPE, running_proxy
+from lab.servers import (
     HOST,
     SMALL_SEARCH,
     LabError,
@@ -46,9 +46,9 @@ from servers import (
     processor_seconds,
     wait_for,
 )
-from services import fetch
-from subscribers import Subscribers
-from tools import own_network
+from lab.services import fetch
+from lab.subscribers import Subscribers
+from lab.tools import own_network
 
 SAMPLE = 0  # in place of a number of generated reviews: the sample data
 TOPIC = "/feed.xml"

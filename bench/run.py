@@ -22,9 +22,9 @@ from math import inf
 from pathlib import Path
 from statistics import median
 
-from lab import ROOT, Lab
+from contenders import ROOT, Lab
+from lab.servers import LabError
 from rows import ROWS, Figure
-from servers import LabError
 
 
 def main() -> int:

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from export_lab import Shop
-from hub_lab import Bench, Lab, open_lab
 from hypothesis import HealthCheck, settings
+from lab.export_lab import Shop
+from lab.hub_lab import Bench, Lab, open_lab
 
 settings.register_profile(
     "reviewsd", deadline=None, suppress_health_check=[HealthCheck.too_slow]

@@ -30,12 +30,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from attack_lab import CALL_TEXT, WHOLE_CALL, WHOLE_GET, connections
-from proxy_lab import JSON_TYPE
-from servers import LabError, daemon_server, memory_mb, wait_for
-from services import SAMPLE, fetch, free_port
-from subscribers import Subscribers
-from tools import own_network
+from lab.attack_lab import CALL_TEXT, WHOLE_CALL, WHOLE_GET, connections
+from lab.proxy_lab import JSON_TYPE
+from lab.servers import LabError, daemon_server, memory_mb, wait_for
+from lab.services import SAMPLE, fetch, free_port
+from lab.subscribers import Subscribers
+from lab.tools import own_network
 
 TOPICS = ("/feed.xml", "/api/feed.json", "/reviews.json")
 LIVING = [

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from services import ROOT
+from lab.services import ROOT
 
 ENTRY_MODULES = ("reviewsd", "hub", "mcp_rpc")
 ROW = r"(?m)^  \| `(?:reviewslib/)?(\w+)(?:\.py|/)` \| .* \| (.*) \|$"

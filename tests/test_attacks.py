@@ -9,7 +9,7 @@ from itertools import cycle, islice
 from pathlib import Path
 
 import pytest
-from attack_lab import (
+from lab.attack_lab import (
     ATTACKER,
     IPV6_CLIENTS,
     OTHER_48,
@@ -25,12 +25,12 @@ from attack_lab import (
     slow_bodies,
     slow_readers,
 )
-from page_samples import write_files
-from proxy_lab import RATE_LIMITS, Proxy, running_proxy
-from servers import wait_for
-from services import Address, daemon
-from small_files import a_file, review
-from tools import can_change_network, needs, own_network
+from lab.page_samples import write_files
+from lab.proxy_lab import RATE_LIMITS, Proxy, running_proxy
+from lab.servers import wait_for
+from lab.services import Address, daemon
+from lab.small_files import a_file, review
+from lab.tools import can_change_network, needs, own_network
 
 pytestmark = pytest.mark.slow
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 import trustme
-from export_lab import item, takeout
-from services import ROOT
-from tools import booted_command, needs, program
+from lab.export_lab import item, takeout
+from lab.services import ROOT
+from lab.tools import booted_command, needs, program
 
 pytestmark = pytest.mark.slow
 

@@ -14,10 +14,10 @@ from itertools import count
 from typing import NamedTuple
 
 import pytest
-from attack_lab import ATTACKER, requests
-from proxy_lab import JSON_TYPE, PROXIES, Instance, Proxy, running_proxy
-from services import ROOT
-from tools import program
+from lab.attack_lab import ATTACKER, requests
+from lab.proxy_lab import JSON_TYPE, PROXIES, Instance, Proxy, running_proxy
+from lab.services import ROOT
+from lab.tools import program
 
 from reviewslib import links
 

@@ -18,9 +18,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from page_samples import sample_dataset, write_files
-from services import ROOT, Address, daemon, fetch
-from small_files import a_file, review
+from lab.page_samples import sample_dataset, write_files
+from lab.services import ROOT, Address, daemon, fetch
+from lab.small_files import a_file, review
 
 import reviewsd
 from reviewslib import links

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hub_lab import (
+from lab.hub_lab import (
     JSON_FEED,
     OUTAGE,
     SILENCE,

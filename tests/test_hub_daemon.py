@@ -22,8 +22,8 @@ from urllib.parse import parse_qsl, urlencode
 from urllib.request import Request, urlopen
 
 import pytest
-from hub_lab import FORM, Exchange, Lab, agree, answer, hang
-from services import (
+from lab.hub_lab import FORM, Exchange, Lab, agree, answer, hang
+from lab.services import (
     ROOT,
     SAMPLE,
     Address,

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import hub_lab as lab
 import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from lab import hub_lab as lab
 
 from reviewslib.websub.callbacks import CallbackRequest, CallbackResponse
 

@@ -11,7 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hub_lab import Lab, agree, agree_late, ask, hang, running, settled, signed, topics
+from lab.hub_lab import (
+    Lab,
+    agree,
+    agree_late,
+    ask,
+    hang,
+    running,
+    settled,
+    signed,
+    topics,
+)
 
 
 def test_a_subscription_is_confirmed_served_and_ended(lab: Lab, tmp_path: Path) -> None:

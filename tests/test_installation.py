@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from services import ROOT, SAMPLE
+from lab.services import ROOT, SAMPLE
 
 pytestmark = pytest.mark.slow
 

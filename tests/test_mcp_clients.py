@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_sample import BUSINESS, CALLS, TOOLBOX, Object
-from page_samples import URLS
-from services import Address, daemon
+from lab.mcp_sample import BUSINESS, CALLS, TOOLBOX, Object
+from lab.page_samples import URLS
+from lab.services import Address, daemon
 
 from mcp_rpc import success
 
@@ -82,7 +82,7 @@ Call = Callable[[str, Object], Object]
 @contextmanager
 def client(python: Path, mode: str, service: Address) -> Iterator[tuple[Object, Call]]:
     """What a client script reports, and a function that calls a tool. The script must end with status 0."""
-    script = str(Path(__file__).parent / "mcp_client.py")
+    script = str(Path(__file__).parent / "lab" / "mcp_client.py")
     command = [str(python), script, f"{service.base_url}/mcp", *mode.split()]
     pipes: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(command, text=True, **pipes) as process:

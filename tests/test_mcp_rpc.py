@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mcp_sample import BUSINESS, CALLS, DECLARED, TOOLBOX, Object
-from small_files import any_json, any_text, mutations
+from lab.mcp_sample import BUSINESS, CALLS, DECLARED, TOOLBOX, Object
+from lab.small_files import any_json, any_text, mutations
 
 from mcp_rpc import McpEndpoint
 from reviewslib.mcp_tools import TOOLS

@@ -9,11 +9,11 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 
-import plain_definition
 import pytest
 from hypothesis import given, settings
 from jsonschema import Draft202012Validator
-from mcp_sample import (
+from lab import plain_definition
+from lab.mcp_sample import (
     BUSINESS,
     CALLS,
     CONTRACT,
@@ -24,7 +24,7 @@ from mcp_sample import (
     Object,
     toolbox_with,
 )
-from small_files import a_file, mutations, review
+from lab.small_files import a_file, mutations, review
 
 from reviewslib.dataset.contract import BadData, resolve
 from reviewslib.mcp_tools import TOOLS, Toolbox

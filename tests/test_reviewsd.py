@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 import trustme
-from services import ROOT, SAMPLE, daemon_command, fetch, run_daemon, started
-from small_files import a_file, review
+from lab.services import ROOT, SAMPLE, daemon_command, fetch, run_daemon, started
+from lab.small_files import a_file, review
 
 import reviewsd
 from reviewslib.process.settings import BadSetting, Settings, read_settings

@@ -7,8 +7,8 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from proxy_lab import RATE_LIMITS
-from services import ROOT
+from lab.proxy_lab import RATE_LIMITS
+from lab.services import ROOT
 
 import reviewsd
 from reviewslib.process import serving

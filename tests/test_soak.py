@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tools import needs
+from lab.tools import needs
 
 SECONDS = 4  # every disturbance happens at least once, however long that takes
 

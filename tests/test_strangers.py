@@ -14,10 +14,10 @@ from functools import partial
 from urllib.parse import quote
 
 import pytest
-from page_samples import write_files
-from servers import processor_seconds
-from services import Address, daemon
-from small_files import a_file, review
+from lab.page_samples import write_files
+from lab.servers import processor_seconds
+from lab.services import Address, daemon
+from lab.small_files import a_file, review
 
 from reviewslib import links
 from reviewslib.mcp_tools import TOOLS

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from model_server import ModelServer
+from lab.model_server import ModelServer
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from itertools import repeat
 from typing import Any
 
 import pytest
-from model_server import ModelServer, Response, completion, fault, read_well
+from lab.model_server import ModelServer, Response, completion, fault, read_well
 
 from reviewslib.annotator.client import Client
 from reviewslib.annotator.prompts import BadAnswer, annotation_prompt

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from model_server import LABELS, Object, completion, texts_of
-from small_files import CONTRACT
+from lab.model_server import LABELS, Object, completion, texts_of
+from lab.small_files import CONTRACT
 
 from reviewslib.annotator import prompts
 from reviewslib.annotator.prompts import Prompt

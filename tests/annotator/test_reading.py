@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from export_lab import Shop, item, moment, takeout_id
-from model_server import (
+from lab.export_lab import Shop, item, moment, takeout_id
+from lab.model_server import (
     LABELS,
     ModelServer,
     Object,
@@ -23,7 +23,7 @@ from model_server import (
     read_well,
     texts_of,
 )
-from small_files import a_file, review
+from lab.small_files import a_file, review
 
 import reviewsd
 from reviewslib import files

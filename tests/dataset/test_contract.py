@@ -10,12 +10,12 @@ from dataclasses import asdict
 from typing import Any
 
 import pytest
-import small_files as small
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from lab import small_files as small
+from lab.small_files import CONTRACT, DOCUMENT, Object
 from openapi_spec_validator import validate
-from small_files import CONTRACT, DOCUMENT, Object
 
 from reviewslib import links
 from reviewslib.dataset import contract

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-import small_files as small
 from hypothesis import given
 from hypothesis import strategies as st
-from small_files import CONTRACT, Object
+from lab import small_files as small
+from lab.small_files import CONTRACT, Object
 
 from reviewslib.dataset import insights
 from reviewslib.dataset.insights import (

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_files import PARAMETERS, Object, any_json, any_text
+from lab.small_files import PARAMETERS, Object, any_json, any_text
 
 from reviewslib.dataset import query as queries
 from reviewslib.dataset.contract import Parameter

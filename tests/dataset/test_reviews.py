@@ -12,12 +12,12 @@ from random import Random
 from typing import Any
 from unicodedata import normalize
 
-import plain_definition as plain
 import pytest
-import small_files as small
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_files import (
+from lab import plain_definition as plain
+from lab import small_files as small
+from lab.small_files import (
     OKAFOR,
     Object,
     a_file,

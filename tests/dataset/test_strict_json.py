@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_files import CORPUS, GOOD_FILES, compact
+from lab.small_files import CORPUS, GOOD_FILES, compact
 
 from reviewslib.dataset.strict_json import NotJson, decode, encode
 

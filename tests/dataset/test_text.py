@@ -5,10 +5,10 @@ Folding - Names - Aliases - Occurrences
 
 from itertools import pairwise
 
-import plain_definition as plain
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from lab import plain_definition as plain
 
 from reviewslib.dataset.text import (
     alias_of,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from export_lab import (
+from lab.export_lab import (
     OWN_REVIEWS,
     ZONE,
     Shop,
@@ -23,7 +23,7 @@ from export_lab import (
     takeout_files,
     takeout_id,
 )
-from services import ROOT, SAMPLE
+from lab.services import ROOT, SAMPLE
 
 from reviewslib import files
 from reviewslib.dataset.contract import shipped_contract

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from export_lab import HEADER, ROW, Shop, table
+from lab.export_lab import HEADER, ROW, Shop, table
 
 from reviewslib.dataset.contract import BadData, shipped_contract
 from reviewslib.dataset.counting import readable

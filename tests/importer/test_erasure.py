@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from export_lab import ZONE, Shop, api_item, item, moment, takeout_id
+from lab.export_lab import ZONE, Shop, api_item, item, moment, takeout_id
 
 ROSE = {"displayName": "Rosé van Hill"}
 GUEST = ["Anonymous", "5", "2025-01-02"]

@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
-from export_lab import (
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from lab.export_lab import (
     FOLDER,
     OWN_REVIEWS,
     PLACE,
@@ -14,8 +16,6 @@ from export_lab import (
     page,
     stamped,
 )
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from reviewslib.importer.exports import stamp_of
 from reviewslib.terminal import EXIT_BAD_DATA, EXIT_SUCCESS

@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from export_lab import PLACE, ZONE, Item, Shop, dated, moment, stamped, takeout_files
+from lab.export_lab import (
+    PLACE,
+    ZONE,
+    Item,
+    Shop,
+    dated,
+    moment,
+    stamped,
+    takeout_files,
+)
 
 from reviewslib.terminal import EXIT_SUCCESS
 

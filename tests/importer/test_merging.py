@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from export_lab import (
+from lab.export_lab import (
     PLACE,
     Shop,
     api_item,

@@ -1,7 +1,7 @@
 """The state file holds settings and times of exports, and no text or name of a customer."""
 
 import pytest
-from export_lab import Shop, item, moment
+from lab.export_lab import Shop, item, moment
 
 from reviewslib.dataset.contract import BadData
 from reviewslib.importer.options import TableSettings

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from services import daemon_command, fetch, run_daemon, started
+from lab.services import daemon_command, fetch, run_daemon, started
 
 from reviewslib.process import listening
 from reviewslib.process.listening import CannotListen

@@ -11,7 +11,7 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
-from services import ROOT
+from lab.services import ROOT
 
 from reviewslib.process.logs import BoundedQueueHandler, JournalFormatter, QueueWriter
 

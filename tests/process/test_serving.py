@@ -22,9 +22,9 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from page_samples import SAMPLE, write_files
-from servers import memory_mb
-from services import (
+from lab.page_samples import SAMPLE, write_files
+from lab.servers import memory_mb
+from lab.services import (
     ROOT,
     STOP_SECONDS,
     Address,
@@ -35,7 +35,7 @@ from services import (
     running_daemon,
     started,
 )
-from small_files import a_file, review
+from lab.small_files import a_file, review
 
 from reviewslib.process import logs, serving
 from reviewslib.web.representations import LARGEST_BODY_BYTES, Response
@@ -72,7 +72,8 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
 def stub() -> Iterator[tuple[Address, Process]]:
     """The program `stub_service.py`."""
     with running(
-        [sys.executable, str(ROOT / "tests" / "stub_service.py")], PYTHONPATH=str(ROOT)
+        [sys.executable, str(ROOT / "tests" / "lab" / "stub_service.py")],
+        PYTHONPATH=str(ROOT),
     ) as started:
         yield started
 

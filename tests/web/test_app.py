@@ -21,9 +21,9 @@ from urllib.parse import quote, unquote, urlencode
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from page_samples import SMALLEST, write_files
-from services import SAMPLE, Response, call
-from small_files import a_file, review
+from lab.page_samples import SMALLEST, write_files
+from lab.services import SAMPLE, Response, call
+from lab.small_files import a_file, review
 
 import reviewsd
 from reviewslib import links

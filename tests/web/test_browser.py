@@ -24,13 +24,13 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlsplit
 
 import pytest
-from data_sets import DATA_SETS
-from page_samples import ATTACKS, attacking_files, write_files
+from lab.data_sets import DATA_SETS
+from lab.page_samples import ATTACKS, attacking_files, write_files
+from lab.services import daemon
+from lab.tools import program
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
-from services import daemon
-from tools import program
 
 pytestmark = pytest.mark.slow
 

@@ -11,9 +11,16 @@ import xml.etree.ElementTree as ET
 from typing import Any
 
 import pytest
-from page_samples import CONTRACT, SAMPLE, TEMPLATES, URLS, dataset_of, sample_dataset
-from services import call
-from small_files import a_file, review, served
+from lab.page_samples import (
+    CONTRACT,
+    SAMPLE,
+    TEMPLATES,
+    URLS,
+    dataset_of,
+    sample_dataset,
+)
+from lab.services import call
+from lab.small_files import a_file, review, served
 
 import reviewsd
 from reviewslib.dataset.query import forgiving_values

@@ -12,10 +12,10 @@ from datetime import date
 
 import feedparser
 import pytest
-from feed_rules import ATOM, instant
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from small_files import (
+from lab.feed_rules import ATOM, instant
+from lab.small_files import (
     OKAFOR,
     URLS,
     WHEN_EMPTY,

@@ -15,7 +15,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 from jsonschema import Draft202012Validator
-from services import ROOT, SAMPLE, Address, Response, call, daemon, fetch
+from lab.services import ROOT, SAMPLE, Address, Response, call, daemon, fetch
 
 import reviewsd
 from reviewslib.process.settings import Settings

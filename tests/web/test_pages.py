@@ -22,10 +22,10 @@ from urllib.parse import parse_qsl
 
 import jinja2
 import pytest
-from data_sets import DATA_SETS
 from hypothesis import example, given
 from hypothesis import strategies as st
-from page_samples import (
+from lab.data_sets import DATA_SETS
+from lab.page_samples import (
     ATTACKS,
     CONTRACT,
     FIGURES,
@@ -35,7 +35,7 @@ from page_samples import (
     dataset_of,
     files_saying,
 )
-from small_files import a_file, review
+from lab.small_files import a_file, review
 
 from reviewslib.dataset.query import BadQuery, Query, query_of_page
 from reviewslib.dataset.reviews import Dataset, in_any_order

@@ -17,9 +17,9 @@ from typing import Any
 from unittest.mock import MagicMock, Mock
 
 import pytest
-from servers import wait_for
-from services import SAMPLE, Address, call, daemon, fetch
-from small_files import a_file, review
+from lab.servers import wait_for
+from lab.services import SAMPLE, Address, call, daemon, fetch
+from lab.small_files import a_file, review
 
 import reviewsd
 from hub import Hub

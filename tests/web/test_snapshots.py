@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from data_sets import DATA_SETS
-from page_samples import write_files
-from services import call
+from lab.data_sets import DATA_SETS
+from lab.page_samples import write_files
+from lab.services import call
 
 import reviewsd
 from reviewslib.process.settings import Settings

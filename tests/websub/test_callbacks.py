@@ -20,7 +20,7 @@ from typing import Any
 from unittest.mock import Mock, call
 
 import pytest
-from hub_lab import (
+from lab.hub_lab import (
     Behaviour,
     Exchange,
     Lab,
@@ -31,8 +31,8 @@ from hub_lab import (
     limited,
     open_lab,
 )
-from services import ROOT, free_port
-from tools import NAMESPACE, needs
+from lab.services import ROOT, free_port
+from lab.tools import NAMESPACE, needs
 
 from reviewslib.websub import callbacks
 from reviewslib.websub.callbacks import (

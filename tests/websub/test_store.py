@@ -17,9 +17,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hub_lab import FEED, IN_MEMORY, JSON_FEED, limited
 from hypothesis import given
 from hypothesis import strategies as st
+from lab.hub_lab import FEED, IN_MEMORY, JSON_FEED, limited
 
 from reviewslib.websub.store import (
     STORE_FILE_NAME,

@@ -3,8 +3,7 @@
 import json
 from typing import Any
 
-from page_samples import CONTRACT, SAMPLE, dataset_of, sample_dataset
-
+from lab.page_samples import CONTRACT, SAMPLE, dataset_of, sample_dataset
 from reviewslib.mcp_tools import Toolbox, toolbox_of
 
 Object = dict[str, Any]

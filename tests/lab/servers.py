@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
-from services import ROOT, fetch, free_port
+from lab.services import ROOT, fetch, free_port
 
 HOST = "127.0.0.1"
 ENVIRONMENT = {"PATH": f"{os.environ['PATH']}:/usr/sbin"}  # nginx is in /usr/sbin

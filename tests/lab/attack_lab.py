@@ -24,7 +24,7 @@ from itertools import count
 from pathlib import Path
 from ssl import SSLSocket
 
-from proxy_lab import JSON_TYPE, Client, Proxy
+from lab.proxy_lab import JSON_TYPE, Client, Proxy
 
 # ---- Clients, and what they send ----
 

@@ -16,8 +16,9 @@ from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import trustme
-from servers import HOST, Server, wait_for
-from services import fetch, free_port
+
+from lab.servers import HOST, Server, wait_for
+from lab.services import fetch, free_port
 
 HOSTS = 50  # the hub bounds what it does for one of them
 BATCH = 500  # requests at once; the hub lets 1,000 wait, and 50 of a host

@@ -5,13 +5,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from small_files import CONTRACT, loaded
-
+from lab.small_files import CONTRACT, loaded
 from reviewslib.dataset.reviews import Dataset, load
 from reviewslib.links import service_urls
 from reviewslib.web.pages import load_templates
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 SAMPLE = ROOT / "data"
 TEMPLATES_DIRECTORY = ROOT / "reviewslib" / "web" / "templates"
 TEMPLATES = load_templates(TEMPLATES_DIRECTORY)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import make_data
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
-from servers import HOST, Server, daemon_server
-from services import ROOT, SAMPLE, free_port
+from lab.servers import HOST, Server, daemon_server
+from lab.services import ROOT, SAMPLE, free_port
 
 BENCH = ROOT / "bench"
 PEERS_REQUIREMENTS = ("fastapi==0.165.0", "uvicorn[standard]==0.54.0", "mcp==2.3.0")

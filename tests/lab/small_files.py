@@ -13,12 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from feed_rules import atom_faults, json_feed_faults
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
+from lab.feed_rules import atom_faults, json_feed_faults
 from reviewslib.dataset import reviews
 from reviewslib.dataset.contract import read_contract
 from reviewslib.dataset.query import Query
@@ -31,7 +31,7 @@ Object = dict[str, Any]
 
 # ---- Contract ----
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 DOCUMENT, FILE_SCHEMAS = (
     json.loads((ROOT / "reviewslib" / name).read_bytes())
     for name in ("openapi.json", "files.json")
@@ -104,7 +104,9 @@ def served(dataset: Dataset) -> list[Object]:
 
 # ---- Good files: every key of a review and every list of the insights, and no warning ----
 
-GOOD_FILES: Object = json.loads((ROOT / "tests" / "good_files.json").read_bytes())
+GOOD_FILES: Object = json.loads(
+    (ROOT / "tests" / "lab" / "good_files.json").read_bytes()
+)
 OKAFOR = "Dr. Tobias Okafor"
 OBJECTS = [  # the places of objects in the good files
     *(

@@ -18,9 +18,10 @@ from http.client import HTTPSConnection
 from pathlib import Path
 
 import trustme
-from servers import wait_for
-from services import ROOT, SAMPLE, daemon, free_port
-from tools import program
+
+from lab.servers import wait_for
+from lab.services import ROOT, SAMPLE, daemon, free_port
+from lab.tools import program
 
 JSON_TYPE = {
     "content_type": "application/json",

@@ -24,7 +24,7 @@ from urllib.parse import unquote_to_bytes
 
 from reviewslib.web.app import Application
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 SAMPLE = ROOT / "data"
 STOP_SECONDS = 30
 Process = subprocess.Popen[str]

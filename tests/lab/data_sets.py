@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from page_samples import SAMPLE
+from lab.page_samples import SAMPLE
 
 Files = tuple[Any, ...]
 DIRECTORY = Path(__file__).with_suffix("")

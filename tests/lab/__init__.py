@@ -1,0 +1,1 @@
+"""What tests and the bench share: ways to start the service, peers, data, and fakes."""
