@@ -1,7 +1,10 @@
-"""HTTP client of a language model: sends prompts, several at once, and classifies errors.
+"""HTTP client of a language model: sends prompts, several at once, and judges answers.
 
-The protocol is `POST {base}/chat/completions`, as OpenAI, Ollama, llama.cpp, LM Studio and vLLM speak it. The
-client follows no redirect, and no message of this module contains the key. It knows nothing of files.
+The protocol is `POST {base}/chat/completions`, as OpenAI, Ollama, llama.cpp,
+LM Studio and vLLM speak it. The client follows no redirect, and no message of
+this module contains the key. It knows nothing of files.
+
+Sections: the server - what a status means - one request - many requests.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import urllib.error
 import urllib.request
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.client import HTTPException
 from queue import Empty, Queue
 from threading import Thread
@@ -22,28 +25,39 @@ from reviewslib.annotator.prompts import BadAnswer, Prompt, Reviews, excerpt
 from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.terminal import CommandFailed
 
-Outcome = tuple[
-    Reviews, Json | BadAnswer
-]  # a batch and its parsed answer; or one review and the reason
+# A batch and its parsed answer; or a batch of one review and the reason why it has
+# no answer.
+Outcome = tuple[Reviews, Json | BadAnswer]
 
+# ---- The server ----
+
+# Plain HTTP is for this machine alone: reviews are public, but a key is not.
 HOST = r"[a-z0-9.-]+|\[[0-9a-f:]+\]"
 THIS_MACHINE = r"localhost|127\.0\.0\.1|\[::1\]"
 BASE_URL = re.compile(
     rf"(https://({HOST})|http://({THIS_MACHINE}))(:[0-9]+)?(/[a-z0-9._~/-]*)?"
 )
+# The one host whose key has a name that everybody uses.
 OPENAI_HOST = "api.openai.com"
 OPENAI_KEY = "OPENAI_API_KEY"
-MAX_ANSWER_BYTES = 4 * 1024 * 1024  # a longer answer is cut and therefore unusable
-FAILURES_IN_A_ROW = 5  # of single reviews; then the fault is that of the server or the model, not of a review
-OTHER_LIMIT_KEY = re.compile(
-    rb"\bmax_(?!tokens)\w*tokens\b"
-)  # what some servers call max_tokens
 
-# By status: after SMALLER, a smaller request may succeed; after LATER, the same one. Any other error stops.
-# 503: the model may be loading
+# A director without handlers of redirects (which would carry the key elsewhere),
+# of proxies, and of error statuses (which are read like any other).
+OPENER = urllib.request.OpenerDirector()
+OPENER.add_handler(urllib.request.HTTPHandler())
+OPENER.add_handler(urllib.request.HTTPSHandler())
+
+# An answer without an end must not fill the memory. What is cut here is no JSON,
+# and so an unusable answer. The largest useful one has some 20 KB.
+MAX_ANSWER_BYTES = 4 * 1024 * 1024
+
+# ---- What a status means ----
+
+# After these a smaller request may succeed: too long, or too hard for the model.
 SMALLER = {400, 413, 422, 500}
+# After these the same request may succeed later. 503: the model may be loading.
 LATER = {408, 429, 502, 503, 504, 529}
-PAUSE_SECONDS = 5  # before a request is repeated, unless the server asks for more
+# Every other status ends the command, with these words before those of the server.
 REFUSED_KEY = "the key is refused (--key-variable names it)"
 USED_UP = "the quota or credit is used up"
 STOPPING = {
@@ -53,32 +67,65 @@ STOPPING = {
     404: "--model or --url is wrong",
     429: USED_UP,
 }
+# OpenAI answers 429 both to haste and to an empty account; only the code tells.
+NO_CREDIT = b"insufficient_quota"
 
-OPENER = (
-    urllib.request.OpenerDirector()
-)  # has no handlers of redirects, proxies and errors
-OPENER.add_handler(urllib.request.HTTPHandler())
-OPENER.add_handler(urllib.request.HTTPSHandler())
+# Before a request is repeated, unless the server asks for more.
+PAUSE_SECONDS = 5
+# A Retry-After of more digits than this is beyond any timeout.
+RETRY_AFTER_DIGITS = 9
+
+# Newer models of OpenAI refuse max_tokens and name what they want instead.
+OTHER_LIMIT_KEY = re.compile(rb"\bmax_(?!tokens)\w*tokens\b")
+
+# After so many single reviews the fault is that of the server or the model, not of
+# a review.
+FAILURES_IN_A_ROW = 5
+
+
+def _given_pause(retry_after: str) -> int:
+    """The seconds of a Retry-After field; 0 for none, or for a date."""
+    if not retry_after.isdecimal():
+        return 0
+    return int(retry_after[:RETRY_AFTER_DIGITS])
+
+
+def _refusal(status: int, body: bytes) -> str:
+    """Why the command ends with a status."""
+    said = excerpt(body)
+    if status in STOPPING:
+        said = f"{STOPPING[status]}: {said}"
+    return f"the server answers with status {status}: {said}"
+
+
+# ---- One request ----
 
 
 @dataclass
 class Client:
-    """One model at one server. Raises CommandFailed unless the URL is https or on this machine."""
+    """One model at one server.
+
+    Raises CommandFailed unless the URL is https or on this machine, and where the
+    environment variable of the key holds none.
+    """
 
     base: str  # the URL before /chat/completions
     model: str
     timeout: float  # seconds for an answer and its retries
-    key_variable: str = ""  # the environment variable of the key; OPENAI_API_KEY goes to OpenAI's host only
+    key_variable: str = ""  # "": OPENAI_API_KEY at OpenAI's host, elsewhere no key
     sleep: Callable[[float], None] = time.sleep
     _limit_key: str = "max_tokens"
 
     def __post_init__(self) -> None:
-        if not (url := BASE_URL.fullmatch(self.base.lower())):
-            expected = (
-                "expected https://HOST/v1, or http://127.0.0.1:PORT/v1 on this machine"
+        url = BASE_URL.fullmatch(self.base.lower())
+        if not url:
+            raise CommandFailed(
+                f"--url {self.base}: expected https://HOST/v1,"
+                " or http://127.0.0.1:PORT/v1 on this machine"
             )
-            raise CommandFailed(f"--url {self.base}: {expected}")
-        name = self.key_variable or (OPENAI_KEY if url[2] == OPENAI_HOST else "")
+        name = self.key_variable
+        if not name and url[2] == OPENAI_HOST:
+            name = OPENAI_KEY
         self.key = os.environ.get(name, "").strip()
         if name and not re.fullmatch("[!-~]+", self.key):
             raise CommandFailed(f"the environment variable {name} contains no key")
@@ -90,97 +137,135 @@ class Client:
 
         Raises CommandFailed, also if an answer takes longer than the timeout.
         """
-        waiting = deque(prompt.batches(reviews, self.model))
-        deadlines = dict[str, float]()
-        answers = Queue[tuple[Reviews, Json | Exception]]()
-        failures = 0
-
-        def work(batch: Reviews) -> None:
-            try:
-                answers.put((batch, self.ask(prompt, batch)))
-            except Exception as error:
-                answers.put((batch, error))
-
-        while waiting or deadlines:
-            while waiting and len(deadlines) < parallel:
-                deadlines[waiting[0][0]["id"]] = time.monotonic() + self.timeout
-                # The thread is a daemon, so that a hanging server delays neither Ctrl-C nor the exit.
-                Thread(target=work, args=(waiting.popleft(),), daemon=True).start()
-            try:
-                batch, answer = answers.get(
-                    timeout=max(0, min(deadlines.values()) - time.monotonic())
-                )
-            except Empty:
-                hint = "raise --timeout if the server is slow"
+        requests = _Requests(self, prompt, parallel)
+        requests.waiting.extend(prompt.batches(reviews, self.model))
+        failures_in_a_row = 0
+        while requests.are_left():
+            batch, answer = requests.next_answer()
+            if not isinstance(answer, BadAnswer):
+                failures_in_a_row = 0
+                yield batch, answer
+            elif len(batch) > 1:
+                requests.halve(batch)
+            else:
+                failures_in_a_row += 1
+                yield batch, answer
+            if failures_in_a_row == FAILURES_IN_A_ROW:
                 raise CommandFailed(
-                    f"no answer within {self.timeout} s; {hint}"
-                ) from None
-            del deadlines[batch[0]["id"]]
-            is_bad = isinstance(answer, BadAnswer)
-            middle = len(batch) // 2
-            if isinstance(answer, Exception) and not is_bad:
-                raise answer
-            if is_bad and middle:
-                waiting.extendleft([batch[middle:], batch[:middle]])
-                continue
-            yield batch, answer
-            failures = failures + 1 if is_bad else 0
-            if failures == FAILURES_IN_A_ROW:
-                raise CommandFailed(
-                    f"{failures} reviews in a row got no usable answer; of the last: {answer}"
+                    f"{failures_in_a_row} reviews in a row got no usable answer;"
+                    f" of the last: {answer}"
                 )
 
     def ask(self, prompt: Prompt, batch: Reviews) -> Json:
-        """The parsed answer to a prompt. Raises CommandFailed; BadAnswer if a smaller request may succeed."""
+        """The parsed answer to a prompt.
+
+        Raises CommandFailed; BadAnswer if a smaller request may succeed.
+        """
         while True:
             request = prompt.request(batch, self.model, self._limit_key)
             status, body, retry_after = self._exchange(encode(request))
             if status == 200:
                 return prompt.answer(batch, body)
             other_key = OTHER_LIMIT_KEY.search(body)
-            given = (
-                int(retry_after[:9]) if retry_after.isdecimal() else 0
-            )  # it may be a date
-            pause = max(given, PAUSE_SECONDS)
             if status == 400 and other_key and "max_tokens" in request:
                 self._limit_key = other_key[0].decode()
-            elif status in SMALLER:
+                continue
+            if status in SMALLER:
                 raise BadAnswer(f"status {status}: {excerpt(body)}")
-            elif (
-                status in LATER
-                and pause < self.timeout
-                and b"insufficient_quota" not in body
-            ):
-                self.sleep(pause)
-            else:
-                reason = f"{STOPPING[status]}: " if status in STOPPING else ""
-                raise CommandFailed(
-                    f"the server answers with status {status}: {reason}{excerpt(body)}"
-                )
+            pause = max(_given_pause(retry_after), PAUSE_SECONDS)
+            is_worth_waiting = pause < self.timeout and NO_CREDIT not in body
+            if status not in LATER or not is_worth_waiting:
+                raise CommandFailed(_refusal(status, body))
+            self.sleep(pause)
 
     def _exchange(self, body: bytes) -> tuple[int, bytes, str]:
-        """Status, body and Retry-After of the response to a request. Raises CommandFailed and BadAnswer."""
+        """Status, body and Retry-After of the response to a request.
+
+        Raises CommandFailed, and BadAnswer for half an answer: a server that ran
+        out of memory over this request may answer a smaller one.
+        """
+        url = f"{self.base.rstrip('/')}/chat/completions"
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "reviewsd-insights",
         }
-        headers |= {"Authorization": f"Bearer {self.key}"} if self.key else {}
-        url = f"{self.base.rstrip('/')}/chat/completions"
-        request = urllib.request.Request(url, body, headers)  # noqa: S310 - BASE_URL allows http and https only
+        if self.key:
+            headers["Authorization"] = f"Bearer {self.key}"
+        # BASE_URL allows http and https only.
+        request = urllib.request.Request(url, body, headers)  # noqa: S310
         try:
             with OPENER.open(request) as response:
                 answer: bytes = response.read(MAX_ANSWER_BYTES)
-        except (
-            urllib.error.URLError,
-            ValueError,
-        ) as error:  # ValueError: a host that is no name
-            raise CommandFailed(
-                f"no server answers at {url}: {getattr(error, 'reason', error)}"
-            ) from None
+        except (urllib.error.URLError, ValueError) as error:
+            # ValueError: a host that is no name.
+            reason = getattr(error, "reason", error)
+            raise CommandFailed(f"no server answers at {url}: {reason}") from None
         except (OSError, HTTPException):
             raise BadAnswer(
                 "the server closed the connection before its answer was complete"
             ) from None
-        if self.key:  # some servers repeat it in error messages
+        if self.key:
+            # Some servers repeat the key in error messages.
             answer = answer.replace(self.key.encode(), b"[key]")
         return response.status, answer, response.headers.get("Retry-After", "")
+
+
+# ---- Many requests ----
+
+
+@dataclass
+class _Requests:
+    """The batches of one prompt that wait, and those that are being asked.
+
+    The caller's thread alone reads and changes it; a thread for each request adds
+    to `answers`.
+    """
+
+    client: Client
+    prompt: Prompt
+    parallel: int
+    waiting: deque[Reviews] = field(default_factory=deque)
+    # By id of the first review of a batch: when its answer is too late, as
+    # `time.monotonic` counts.
+    deadlines: dict[str, float] = field(default_factory=dict)
+    answers: Queue[tuple[Reviews, Json | Exception]] = field(default_factory=Queue)
+
+    def are_left(self) -> bool:
+        return bool(self.waiting or self.deadlines)
+
+    def halve(self, batch: Reviews) -> None:
+        """Ask about both halves of a batch, before whatever waits already."""
+        middle = len(batch) // 2
+        self.waiting.appendleft(batch[middle:])
+        self.waiting.appendleft(batch[:middle])
+
+    def next_answer(self) -> tuple[Reviews, Json | BadAnswer]:
+        """The next batch that is answered. Raises what its request raised."""
+        while self.waiting and len(self.deadlines) < self.parallel:
+            self._begin(self.waiting.popleft())
+        left = min(self.deadlines.values()) - time.monotonic()
+        try:
+            batch, answer = self.answers.get(timeout=max(0, left))
+        except Empty:
+            raise CommandFailed(
+                f"no answer within {self.client.timeout} s;"
+                " raise --timeout if the server is slow"
+            ) from None
+        del self.deadlines[batch[0]["id"]]
+        if isinstance(answer, Exception) and not isinstance(answer, BadAnswer):
+            raise answer
+        return batch, answer
+
+    def _begin(self, batch: Reviews) -> None:
+        self.deadlines[batch[0]["id"]] = time.monotonic() + self.client.timeout
+        # A daemon, so that a hanging server delays neither Ctrl-C nor the exit.
+        Thread(target=self._ask, args=(batch,), daemon=True).start()
+
+    def _ask(self, batch: Reviews) -> None:
+        answer: Json | Exception
+        try:
+            answer = self.client.ask(self.prompt, batch)
+        except Exception as error:
+            # The caller's thread raises it: here nobody would see it.
+            answer = error
+        self.answers.put((batch, answer))

@@ -1,7 +1,10 @@
-"""`reviewsd-insights`: a language model annotates the reviews, and insights are counted from the annotations.
+"""`reviewsd-insights`: a language model annotates the reviews, and insights are counted.
 
-Files are written under the lock that imports use. The daemon does not import this module; it notices that
-`insights.json` has changed.
+Files are written under the lock that imports use. This module knows neither the
+protocol of the model nor the daemon, which notices by itself that `insights.json`
+has changed.
+
+Sections: the reading - progress - the command line.
 """
 
 from __future__ import annotations
@@ -19,34 +22,40 @@ from pathlib import Path
 from reviewslib import files
 from reviewslib.annotator import prompts
 from reviewslib.annotator.client import Client, Outcome
-from reviewslib.annotator.prompts import Prompt, Reviews
+from reviewslib.annotator.prompts import BadAnswer, Prompt, Reviews
 from reviewslib.dataset import counting, insights
 from reviewslib.dataset.contract import shipped_contract
 from reviewslib.dataset.counting import (
     ANNOTATIONS_FILE,
     COUNTED_FILES,
     EDITORIAL_FILE,
+    Count,
     Sources,
 )
 from reviewslib.dataset.insights import PROPOSED
 from reviewslib.dataset.strict_json import Json, decode, encode
 from reviewslib.terminal import CommandFailed, exit_status, say
 
-Merging = Callable[
-    [list[Json]], dict[str, Json]
-]  # answers become keys of an EditorialFile
-START_OF_LINE = "\r\x1b[K"  # on a terminal; clears the line
-MOST = 1_000_000  # for options that are numbers
+# Answers become keys of an EditorialFile.
+Merging = Callable[[list[Json]], dict[str, Json]]
+
+# ---- The reading ----
 
 
 class Reading:
-    """A data directory, and the model that reads it. An import may change the files between two calls."""
+    """A data directory, and the model that reads it.
+
+    An import may change the files between two calls, so each step reads them anew.
+    """
 
     def __init__(
         self, options: argparse.Namespace, clock: Callable[[], float] = time.monotonic
     ):
         self._client = Client(
-            options.url, options.model, options.timeout, options.key_variable
+            base=options.url,
+            model=options.model,
+            timeout=options.timeout,
+            key_variable=options.key_variable,
         )
         self._options = options
         self._model = options.model
@@ -54,148 +63,207 @@ class Reading:
         self._contract = shipped_contract()
 
     def run(self) -> None:
-        """Carry out the command. Raises BadData, CommandFailed, OSError and KeyboardInterrupt."""
-        if (
-            EDITORIAL_FILE
-            in counting.count(
-                self._contract, self._contents(), datetime.now(UTC)
-            ).contents
-        ):
-            reason = "insights.json was not counted; reviewsd-import --count moves it to editorial.json"
-            raise CommandFailed(reason)
-        spread = prompts.spread(self._sources().reviews)
-        task = self._task()
-        if self._options.dry_run:
-            self._preview(*task)
-            return
-        if task[0] is prompts.VOCABULARY:
-            say(
-                f"{EDITORIAL_FILE} lists no aspects; the model reads {len(spread)} reviews to propose some."
+        """Carry out the command.
+
+        Raises BadData, CommandFailed, OSError and KeyboardInterrupt.
+        """
+        if EDITORIAL_FILE in self._count().contents:
+            raise CommandFailed(
+                "insights.json was not counted;"
+                " reviewsd-import --count moves it to editorial.json"
             )
-            self._propose(*task, prompts.proposed_vocabulary)
+        prompt, reviews = self._task()
+        if self._options.dry_run:
+            self._preview(prompt, reviews)
+            return
+        if prompt is prompts.VOCABULARY:
+            self._propose_vocabulary(reviews)
             if not self._options.yes:
                 say("Then give the same command again.")
                 return
         try:
             self._annotate(*self._task())
             if self._options.summary:
-                batch = next(prompts.SUMMARY.batches(spread, self._model), [])
-                self._propose(prompts.SUMMARY, batch, lambda answers: answers[0])
+                self._propose_summary()
         finally:
-            with self._changes() as changes:
-                count = counting.count(
-                    self._contract, self._contents(), datetime.now(UTC)
-                )
-                changes |= count.contents
-            say(*count.lines, "The insights are counted.")
+            # What was read is counted, however the reading ended.
+            self._write_insights()
 
     def _task(self) -> tuple[Prompt, Reviews]:
-        """The prompt for annotations, or before there are aspects for a vocabulary; and its reviews."""
+        """What the model is asked next: annotations, or first a vocabulary for them."""
         sources = self._sources()
         if not sources.editorial.get("aspects"):
             return prompts.VOCABULARY, prompts.spread(sources.reviews)
         unread = insights.unread_reviews(*sources, again=self._options.again)
-        return prompts.annotation_prompt(sources.editorial), unread[
-            : self._options.limit
-        ]
+        prompt = prompts.annotation_prompt(sources.editorial)
+        return prompt, unread[: self._options.limit]
 
     def _preview(self, prompt: Prompt, reviews: Reviews) -> None:
         """Print the first request, and the number and total size of all requests."""
-        requests = [
-            prompt.request(batch, self._model)
-            for batch in prompt.batches(reviews, self._model)
-        ]
-        say(*json.dumps(requests[0], indent=1).splitlines() if requests else ())
-        size = f"{len(requests)} requests, {sum(map(prompts.characters, requests))} characters"
-        say(f"{size}, for {len(reviews)} reviews. Nothing was sent.")
+        batches = prompt.batches(reviews, self._model)
+        requests = [prompt.request(batch, self._model) for batch in batches]
+        if requests:
+            say(*json.dumps(requests[0], indent=1).splitlines())
+        characters = sum(map(prompts.characters, requests))
+        say(
+            f"{len(requests)} requests, {characters} characters,"
+            f" for {len(reviews)} reviews. Nothing was sent."
+        )
+
+    def _propose_vocabulary(self, reviews: Reviews) -> None:
+        say(
+            f"{EDITORIAL_FILE} lists no aspects;"
+            f" the model reads {len(reviews)} reviews to propose some."
+        )
+        self._propose(prompts.VOCABULARY, reviews, prompts.proposed_vocabulary)
+
+    def _propose_summary(self) -> None:
+        """One request: a summary rests on as many reviews as fit into one."""
+        reviews = prompts.spread(self._sources().reviews)
+        batch = next(prompts.SUMMARY.batches(reviews, self._model), [])
+        self._propose(prompts.SUMMARY, batch, lambda answers: answers[0])
 
     def _annotate(self, prompt: Prompt, reviews: Reviews) -> None:
-        """Have the model annotate reviews; the annotations of each batch are written when they arrive."""
+        """Have the model annotate reviews.
+
+        The annotations of each batch are written when they arrive, so a stopped
+        command continues where it was.
+        """
         for batch, answer in self._outcomes(prompt, reviews):
-            lists = (
-                answer
-                if isinstance(answer, dict)
-                else {batch[0]["id"]: {"failed": str(answer)}}
-            )
+            if isinstance(answer, BadAnswer):
+                lists: Json = {batch[0]["id"]: {"failed": str(answer)}}
+            else:
+                lists = answer
             with self._changes() as changes:
-                before = decode(
-                    files.content_of(self._options.data / ANNOTATIONS_FILE) or b"{}"
-                )
+                before = files.content_of(self._options.data / ANNOTATIONS_FILE)
                 after = insights.extended_annotations(
-                    before, batch, lists, prompt.entries, self._model
+                    decode(before or b"{}"), batch, lists, prompt.entries, self._model
                 )
                 changes[ANNOTATIONS_FILE] = encode(after)
 
     def _propose(self, prompt: Prompt, reviews: Reviews, merged: Merging) -> None:
-        """Add proposals to editorial.json. What the owner wrote stays; earlier proposals are replaced."""
-        answers = [
-            answer
-            for _, answer in self._outcomes(prompt, reviews)
-            if isinstance(answer, dict)
-        ]
-        if not answers or not (proposals := merged(answers)):
+        """Add proposals to editorial.json.
+
+        What the owner wrote stays; earlier proposals are replaced.
+        """
+        outcomes = self._outcomes(prompt, reviews)
+        answers = [answer for _, answer in outcomes if isinstance(answer, dict)]
+        proposals = merged(answers) if answers else None
+        if not proposals:
             raise CommandFailed(f"the model proposes no {prompt.name}")
         with self._changes() as changes:
-            old = self._sources().editorial
+            before = self._sources().editorial
             own = {
-                key: old[key]
-                for key in old
-                if old[key] and not key.startswith(PROPOSED)
+                key: value
+                for key, value in before.items()
+                if value and not key.startswith(PROPOSED)
             }
-            changes[EDITORIAL_FILE] = counting.readable(old | proposals | own)
+            changes[EDITORIAL_FILE] = counting.readable(before | proposals | own)
         say(
-            f"{EDITORIAL_FILE} now has {', '.join(proposals)}. Check them, and change what you like."
+            f"{EDITORIAL_FILE} now has {', '.join(proposals)}."
+            " Check them, and change what you like."
         )
         say(f"What begins with {PROPOSED} is not used until you remove this prefix.")
 
     def _outcomes(self, prompt: Prompt, reviews: Reviews) -> Iterator[Outcome]:
-        """The outcomes of a prompt; reports progress after each on a terminal, once a minute elsewhere."""
-        start = reported = self._clock()
-        count = 0
-        is_terminal = bool(sys.stdout and sys.stdout.isatty())
+        """The outcomes of a prompt; the progress is reported after each."""
+        progress = Progress(len(reviews), self._clock)
         try:
             for outcome in self._client.outcomes(
                 prompt, reviews, self._options.parallel
             ):
                 yield outcome
-                count += len(outcome[0])
-                now = self._clock()
-                left = len(reviews) - count
-                rate = count / max(now - start, 1) * 60
-                line = f"{count} read, {left} left, {rate:.0f} a minute, {left / rate:.0f} min left"
-                if is_terminal:
-                    print(f"{START_OF_LINE}{line}", end="", flush=True)
-                elif now >= reported + 60:
-                    reported = now
-                    say(line)
+                progress.add(len(outcome[0]))
         finally:
-            if is_terminal and count:
-                print()
+            progress.end()
+
+    def _write_insights(self) -> None:
+        with self._changes() as changes:
+            count = self._count()
+            changes |= count.contents
+        say(*count.lines, "The insights are counted.")
+
+    def _count(self) -> Count:
+        return counting.count(self._contract, self._contents(), datetime.now(UTC))
 
     def _sources(self) -> Sources:
         return counting.read_sources(self._contract, self._contents())
 
     def _contents(self) -> dict[str, bytes | None]:
-        return {
-            file: files.content_of(self._options.data / file) for file in COUNTED_FILES
-        }
+        directory = self._options.data
+        return {file: files.content_of(directory / file) for file in COUNTED_FILES}
 
     @contextmanager
     def _changes(self) -> Iterator[dict[str, bytes]]:
-        """What the caller adds, as contents by file name, is written; imports wait until then."""
+        """What the caller adds, as contents by file name, is written.
+
+        Imports wait until then.
+        """
         with files.locked(self._options.data, is_dry=False, waits=True):
-            yield (changes := dict[str, bytes]())
+            changes = dict[str, bytes]()
+            yield changes
             for file, content in changes.items():
                 files.write(self._options.data / file, content)
 
 
-# ---- Command line ----
+# ---- Progress ----
+
+# Without a terminal, in a log: often enough to see that it goes on.
+SECONDS_BETWEEN_LINES = 60
+# On a terminal: back to the first column, and clear the line.
+START_OF_LINE = "\r\x1b[K"
+
+
+class Progress:
+    """How far a reading is: one changing line on a terminal, elsewhere a line a minute."""
+
+    def __init__(self, total: int, clock: Callable[[], float]):
+        self._total = total
+        self._clock = clock
+        self._start = clock()
+        self._reported = self._start
+        self._count = 0
+        # Without standard output there is none to ask.
+        self._is_terminal = bool(sys.stdout and sys.stdout.isatty())
+
+    def add(self, count: int) -> None:
+        """Count reviews that were read, and say so when it is time."""
+        self._count += count
+        now = self._clock()
+        if self._is_terminal:
+            print(f"{START_OF_LINE}{self._line(now)}", end="", flush=True)
+        elif now >= self._reported + SECONDS_BETWEEN_LINES:
+            self._reported = now
+            say(self._line(now))
+
+    def end(self) -> None:
+        """Leave the changing line as it is; what follows begins below."""
+        if self._is_terminal and self._count:
+            print()
+
+    def _line(self, now: float) -> str:
+        left = self._total - self._count
+        # The first answer may come within the clock's resolution.
+        a_minute = self._count / max(now - self._start, 1) * 60
+        return (
+            f"{self._count} read, {left} left, {a_minute:.0f} a minute,"
+            f" {left / a_minute:.0f} min left"
+        )
+
+
+# ---- The command line ----
+
+# For options that are numbers. More reviews than the service takes, and more seconds
+# than a week has; threads beyond reason fail by themselves.
+MOST = 1_000_000
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options of a command line; exits with status 2 if they are wrong."""
-    about = "Have a language model read the reviews, and count what they say."
-    parser = argparse.ArgumentParser("reviewsd-insights", description=about)
+    parser = argparse.ArgumentParser(
+        "reviewsd-insights",
+        description="Have a language model read the reviews, and count what they say.",
+    )
     add = parser.add_argument
     add("--data", type=Path, required=True, help="the directory of reviews.json")
     add("--url", required=True, help="the server, such as http://127.0.0.1:11434/v1")
@@ -236,10 +304,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="print the first request and the total size; send nothing",
     )
     options = parser.parse_args(arguments)
-    if not all(
-        1 <= number <= MOST
-        for number in (options.parallel, options.timeout, options.limit)
-    ):
+    numbers = (options.parallel, options.timeout, options.limit)
+    if min(numbers) < 1 or max(numbers) > MOST:
         parser.error(f"--parallel, --timeout and --limit take numbers from 1 to {MOST}")
     return options
 

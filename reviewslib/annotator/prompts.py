@@ -1,8 +1,10 @@
 """Prompts for a language model, and the parsing of its answers.
 
-A prompt carries the schema of its answer, and the answer is validated against that schema. Review texts go
-into prompts as JSON data. Instructions, schemas and limits are data of the package (`prompts.json`). This
-module is pure.
+A prompt carries the schema of its answer, and the answer is validated against it.
+Review texts go into prompts as JSON data. Instructions, schemas and limits are data
+of the package (`prompts.json`). This module is pure: it knows neither HTTP nor files.
+
+Sections: requests and answers - annotations - the vocabulary - the summary.
 """
 
 from __future__ import annotations
@@ -31,9 +33,12 @@ PROMPTS = decode((resources.files(__package__) / "prompts.json").read_bytes())
 
 # ---- Requests and answers ----
 
-# Request and answer share a context, often of 4,096 tokens; servers silently cut a longer request.
+# Request and answer share a context, often of 4,096 tokens, and servers cut a longer
+# request without a word. 6,000 characters are some 1,600 tokens.
 MAX_CHARACTERS = 6_000
 MAX_ANSWER_TOKENS = 2_400
+# Of a response in a message: one line on a terminal.
+EXCERPT_BYTES = 200
 
 
 class BadAnswer(ValueError):
@@ -54,58 +59,73 @@ class Prompt(NamedTuple):
     ) -> dict[str, Json]:
         """The body of the request; it contains only the text of each review."""
         task = PROMPTS[self.name]
-        lines = [*PROMPTS["every prompt"], *task["instructions"], *self.vocabulary]
-        texts = [
-            {"n": n, "text": review["text"]} for n, review in enumerate(reviews, 1)
+        instructions = [
+            *PROMPTS["every prompt"],
+            *task["instructions"],
+            *self.vocabulary,
         ]
-        contents = {"system": "\n".join(lines), "user": encode(texts).decode()}
+        texts = [
+            {"n": number, "text": review["text"]}
+            for number, review in enumerate(reviews, 1)
+        ]
         schema = {"name": self.name, "strict": True, "schema": self.schema}
+        tokens = task["max_tokens"] + task["max_tokens_per_review"] * len(reviews)
         return {
             "model": model,
             "messages": [
-                {"role": role, "content": content} for role, content in contents.items()
+                {"role": "system", "content": "\n".join(instructions)},
+                {"role": "user", "content": encode(texts).decode()},
             ],
             "response_format": {"type": "json_schema", "json_schema": schema},
             "stream": False,
-            limit_key: task["max_tokens"]
-            + task["max_tokens_per_review"] * len(reviews),
+            limit_key: tokens,
         }
 
     def batches(self, reviews: Reviews, model: str) -> Iterator[Reviews]:
-        """Split reviews into batches that fit; a review that is too long is a batch of its own."""
+        """Split reviews into batches that fit.
+
+        A review that is too long for any batch is a batch of its own.
+        """
         start = 0
-        for end in range(1, len(reviews) + 1):
-            longer = self.request(reviews[start : end + 1], model)
-            too_long = (
-                characters(longer) > MAX_CHARACTERS
-                or longer["max_tokens"] > MAX_ANSWER_TOKENS
-            )
-            if too_long or end == len(reviews):
+        for end in range(1, len(reviews)):
+            if not self._fits(reviews[start : end + 1], model):
                 yield reviews[start:end]
                 start = end
+        if reviews:
+            yield reviews[start:]
+
+    def _fits(self, reviews: Reviews, model: str) -> bool:
+        request = self.request(reviews, model)
+        if request["max_tokens"] > MAX_ANSWER_TOKENS:
+            return False
+        return characters(request) <= MAX_CHARACTERS
 
     def answer(self, reviews: Reviews, response: bytes) -> Json:
         """Parse the body of a response with status 200. Raises BadAnswer."""
-        try:
-            choice = decode(response)["choices"][0]
-            message = choice["message"]
-            reason = choice.get("finish_reason")
-            if reason == "length":
-                raise BadAnswer("the answer was cut off")
-            if reason == "content_filter" or message.get("refusal"):
-                raise BadAnswer("the model refused to answer")
-            answer = decode(str(message["content"]).encode())
-        except NotJson as error:
-            raise BadAnswer(
-                f"the answer cannot be read: {error.faults[0][1]}"
-            ) from None
-        except (LookupError, TypeError, AttributeError):
-            raise BadAnswer(
-                f"the response is not a chat completion: {excerpt(response)}"
-            ) from None
+        answer = _content(response)
         for violation in Draft202012Validator(self.schema).iter_errors(answer):
             raise BadAnswer(f"the answer violates its schema at {violation.json_path}")
         return self.parse(reviews, answer)
+
+
+def _content(response: bytes) -> Json:
+    """The answer in the body of a chat completion. Raises BadAnswer."""
+    try:
+        choice = decode(response)["choices"][0]
+        message = choice["message"]
+        reason = choice.get("finish_reason")
+        if reason == "length":
+            raise BadAnswer("the answer was cut off")
+        if reason == "content_filter" or message.get("refusal"):
+            raise BadAnswer("the model refused to answer")
+        return decode(str(message["content"]).encode())
+    except NotJson as error:
+        reason = error.faults[0][1]
+        raise BadAnswer(f"the answer cannot be read: {reason}") from None
+    except (LookupError, TypeError, AttributeError):
+        raise BadAnswer(
+            f"the response is not a chat completion: {excerpt(response)}"
+        ) from None
 
 
 def characters(request: Json) -> int:
@@ -115,37 +135,54 @@ def characters(request: Json) -> int:
 
 def excerpt(response: bytes) -> str:
     """The beginning of a response body, on one line."""
-    return " ".join(response[:200].decode(errors="replace").split()) or "(no message)"
+    words = response[:EXCERPT_BYTES].decode(errors="replace").split()
+    return " ".join(words) or "(no message)"
 
 
 # ---- Annotations: what each review mentions ----
 
 
 def annotation_prompt(editorial: Object) -> Prompt:
-    """Asks which entries of the vocabulary each review mentions; kinds without entries are omitted.
+    """Asks which entries of the vocabulary each review mentions.
 
-    The parsed answer has the lists of an annotation by review id.
+    Kinds without entries are left out of the question. The parsed answer has the
+    lists of an annotation by review id.
     """
     schema = deepcopy(PROMPTS["annotations"]["schema"])
     lines = list[str]()
     review = schema["properties"]["reviews"]["items"]
-    review["properties"]["aspects"]["items"]["properties"]["sentiment"]["enum"] = list(
-        SENTIMENTS
-    )
+    sentiment = review["properties"]["aspects"]["items"]["properties"]["sentiment"]
+    sentiment["enum"] = list(SENTIMENTS)
     for kind, entries in vocabulary_of(editorial).items():
-        if entries:
-            item = review["properties"][kind]["items"]
-            ids = item["properties"]["id"] if kind == "aspects" else item
-            ids["enum"] = [entry["id"] for entry in entries]
-            names = (
-                ", ".join([entry["label"], *(entry.get("aliases") or ())])
-                for entry in entries
-            )
-            lines += [f"\n{kind}:", *map("- {}: {}".format, ids["enum"], names)]
-        else:
+        if not entries:
             del review["properties"][kind]
             review["required"].remove(kind)
-    return Prompt("annotations", _annotations, schema, lines, entry_keys(editorial))
+            continue
+        _schema_of_ids(review, kind)["enum"] = [entry["id"] for entry in entries]
+        lines.append(f"\n{kind}:")
+        lines.extend(map(_line_of, entries))
+    return Prompt(
+        name="annotations",
+        parse=_annotations,
+        schema=schema,
+        vocabulary=lines,
+        entries=entry_keys(editorial),
+    )
+
+
+def _schema_of_ids(review: Schema, kind: str) -> Schema:
+    """The part of a review's schema that says which ids a kind may have."""
+    item: Schema = review["properties"][kind]["items"]
+    if kind == "aspects":
+        # The only kind whose items are judged: objects instead of ids.
+        return item["properties"]["id"]  # type: ignore[no-any-return]
+    return item
+
+
+def _line_of(entry: Object) -> str:
+    """An entry of the vocabulary as the model reads it."""
+    names = [entry["label"], *(entry.get("aliases") or ())]
+    return f"- {entry['id']}: {', '.join(names)}"
 
 
 def _annotations(reviews: Reviews, answer: Object) -> dict[str, Json]:
@@ -156,71 +193,102 @@ def _annotations(reviews: Reviews, answer: Object) -> dict[str, Json]:
     return {review["id"]: each for review, each in zip(reviews, lists, strict=True)}
 
 
-# ---- Proposals: keys of an EditorialFile for the owner to accept ----
+# ---- The vocabulary: keys of an EditorialFile, which the owner may change ----
 
-MAX_READ = 200  # reviews
+# Enough to meet every subject that recurs, in some twenty requests.
+MAX_READ_REVIEWS = 200
+# More aspects or topics than these nobody reads on a page, nor does a small model
+# keep them apart. People and services are only proposed, so they may be many.
 MAX_ENTRIES = {"aspects": 10, "topics": 10, "technicians": 30, "services": 30}
-LONGEST_LABEL = 60  # characters
+# Whether a person works there, and whether a service is sold, the owner knows better.
+ONLY_PROPOSED_KINDS = ("technicians", "services")
+# One or two words were asked for; what is longer is a sentence, not a label.
+MAX_LABEL_CHARACTERS = 60
 VOCABULARY = Prompt(
-    "vocabulary", lambda _, answer: answer, PROMPTS["vocabulary"]["schema"]
+    name="vocabulary",
+    parse=lambda _, answer: answer,
+    schema=PROMPTS["vocabulary"]["schema"],
 )
 
 
 def spread(reviews: Reviews) -> list[Object]:
-    """Some of the reviews with words, in an order that follows neither dates nor stars."""
+    """Some of the reviews with words, in an order that follows neither dates nor stars.
+
+    The order is that of digests: the same reviews give the same requests.
+    """
     worded = (review for review in reviews if (review["text"] or "").strip())
-    return sorted(worded, key=text_digest)[:MAX_READ]
+    return sorted(worded, key=text_digest)[:MAX_READ_REVIEWS]
 
 
 def proposed_vocabulary(answers: Sequence[Object]) -> dict[str, Json]:
-    """Entries for the most frequent labels in answers to VOCABULARY; none if there are no aspects.
+    """Entries for the most frequent labels in answers to VOCABULARY.
 
-    A label has the spelling of its first occurrence.
+    Nothing if there are no aspects.
     """
-    entries = dict[str, list[dict[str, str]]]()
-    for kind, most in MAX_ENTRIES.items():
-        spaced = (
-            " ".join(label.split()) for answer in answers for label in answer[kind]
-        )
-        labels = [label for label in spaced if 0 < len(label) <= LONGEST_LABEL]
-        spellings = {folded_words(label): label for label in reversed(labels)}
-        frequent = Counter(map(folded_words, labels)).most_common(most)
-        entries[kind] = [
-            {"id": name.replace(" ", "-"), "label": spellings[name]}
-            for name, _ in frequent
-        ]
-    people = {
-        kind: entries.pop(kind) for kind in ("technicians", "services")
-    }  # count only once accepted
-    proposals = entries | (
-        {f"{PROPOSED}entities": people} if any(people.values()) else {}
-    )
-    return proposals if entries["aspects"] else {}
+    entries = {kind: _frequent_entries(answers, kind) for kind in MAX_ENTRIES}
+    if not entries["aspects"]:
+        return {}
+    only_proposed = {kind: entries.pop(kind) for kind in ONLY_PROPOSED_KINDS}
+    proposals: dict[str, Json] = dict(entries)
+    if any(only_proposed.values()):
+        proposals[f"{PROPOSED}entities"] = only_proposed
+    return proposals
 
 
+def _frequent_entries(answers: Sequence[Object], kind: str) -> list[dict[str, str]]:
+    """The entries of one kind; a label has the spelling of its first occurrence."""
+    spellings = dict[str, str]()
+    counts = Counter[str]()
+    for answer in answers:
+        for label in answer[kind]:
+            spaced = " ".join(label.split())
+            if 0 < len(spaced) <= MAX_LABEL_CHARACTERS:
+                name = folded_words(spaced)
+                spellings.setdefault(name, spaced)
+                counts[name] += 1
+    return [
+        {"id": name.replace(" ", "-"), "label": spellings[name]}
+        for name, _ in counts.most_common(MAX_ENTRIES[kind])
+    ]
+
+
+# ---- The summary: proposals for an EditorialFile, of which none is used unseen ----
+
+# As many as the instructions ask for.
 MAX_QUESTIONS = 8
 
 
 def _proposed_summary(reviews: Reviews, answer: Object) -> dict[str, Json]:
     """What an answer to SUMMARY proposes, without that which rests on no review."""
-    names = {n: review["id"] for n, review in enumerate(reviews, 1)}
-    for part in (answer, *answer["faq"]):
-        part["review_ids"] = [
-            names[n] for n in dict.fromkeys(part["review_ids"]) if n in names
-        ]
-    quote = answer["pull_quote"].strip()
-    rests_on = answer["review_ids"]
+    rests_on = _known_ids(reviews, answer["review_ids"])
+    questions = [
+        {**entry, "review_ids": _known_ids(reviews, entry["review_ids"])}
+        for entry in answer["faq"]
+    ]
     proposals = {
-        "summary": answer["summary"].strip() if rests_on else "",
+        "summary": answer["summary"].strip() if rests_on else None,
         "summary_review_ids": rests_on,
-        "pull_quote": quote
-        if any(quote in review["text"] for review in reviews)
-        else "",
-        "faq": [entry for entry in answer["faq"] if all(entry.values())][
-            :MAX_QUESTIONS
-        ],
+        "pull_quote": _verbatim(answer["pull_quote"].strip(), reviews),
+        "faq": [entry for entry in questions if all(entry.values())][:MAX_QUESTIONS],
     }
     return {PROPOSED + key: proposal for key, proposal in proposals.items() if proposal}
 
 
-SUMMARY = Prompt("summary", _proposed_summary, PROMPTS["summary"]["schema"])
+def _known_ids(reviews: Reviews, numbers: Sequence[int]) -> list[str]:
+    """The ids of reviews that an answer names by number, each once."""
+    named = dict.fromkeys(numbers)
+    return [
+        reviews[number - 1]["id"] for number in named if 1 <= number <= len(reviews)
+    ]
+
+
+def _verbatim(quote: str, reviews: Reviews) -> str | None:
+    """A quotation, if one of the reviews has it letter by letter."""
+    if any(quote in review["text"] for review in reviews):
+        return quote
+    return None
+
+
+SUMMARY = Prompt(
+    name="summary", parse=_proposed_summary, schema=PROMPTS["summary"]["schema"]
+)
