@@ -254,9 +254,7 @@ def list_answer(
     application: Application, snapshot: Snapshot, request: Request
 ) -> Answer:
     """A page of the list of reviews, or its error page; unknown parameters are ignored."""
-    templates = application.program.templates
     dataset = snapshot.dataset
-    urls = application.urls
     parameters = application.program.contract.list_parameters
     headers = page_content_headers(application)
 
@@ -270,18 +268,18 @@ def list_answer(
         result = in_any_order(dataset, query)
         if query.offset and not result.reviews:
             raise pages.BeyondLastPage(query, pages.last_page(result))
-        return Content(pages.list_page(templates, dataset, urls, query, result))
+        return Content(pages.list_page(snapshot.site, query, result))
 
     def page_or_error() -> Response:
         try:
             return representations.resolved(answer)
         except BadQuery as bad:
-            body = pages.invalid_list_page(templates, dataset, urls, list_pairs(), bad)
+            body = pages.invalid_list_page(snapshot.site, list_pairs(), bad)
             return uncacheable_response(
                 400, representations.HTML_TYPE, body, headers.policy
             )
         except pages.BeyondLastPage as beyond:
-            body = pages.beyond_page(templates, dataset, urls, beyond)
+            body = pages.beyond_page(snapshot.site, beyond)
             return uncacheable_response(
                 404, representations.HTML_TYPE, body, headers.policy
             )
@@ -294,9 +292,7 @@ def review_answer(
     application: Application, snapshot: Snapshot, request: Request
 ) -> Answer:
     """A review by its id, the rest of the path: a page, or JSON for a client that prefers it."""
-    templates = application.program.templates
     dataset = snapshot.dataset
-    urls = application.urls
     is_json = representations.prefers_json(request.header("accept") or "")
     id = request.path.removeprefix(links.REVIEW_PATH)
     vary = representations.VARY_BY_TYPE
@@ -306,11 +302,7 @@ def review_answer(
         return partial(not_found_response, application, snapshot, is_review=True)
 
     def make() -> Content:
-        page = (
-            [review.json]
-            if is_json
-            else pages.review_page(templates, dataset, urls, review)
-        )
+        page = [review.json] if is_json else pages.review_page(snapshot.site, review)
         return Content(page)
 
     headers = (JSON_HEADERS if is_json else page_content_headers(application))._replace(
@@ -327,9 +319,7 @@ def not_found_response(
         ("Vary", representations.VARY_BY_TYPE),
         *application.program.policies[links.HOME_PATH],
     )
-    body = pages.not_found_page(
-        application.program.templates, snapshot.dataset, application.urls, is_review
-    )
+    body = pages.not_found_page(snapshot.site, is_review)
     return uncacheable_response(404, representations.HTML_TYPE, body, headers)
 
 
@@ -337,15 +327,12 @@ def embed_answer(
     application: Application, snapshot: Snapshot, request: Request
 ) -> Answer:
     """The frame for the owner's website; invalid parameters count as absent."""
-    templates = application.program.templates
-    dataset = snapshot.dataset
-    urls = application.urls
 
     def make() -> Content:
         values = forgiving_values(
             application.program.contract.embed_parameters, query_pairs(request)
         )
-        return Content(embed.frame(templates, dataset, urls, **values))
+        return Content(embed.frame(snapshot.site, **values))
 
     headers = ContentHeaders(
         representations.HTML_TYPE, application.program.policies[links.EMBED_PATH]
@@ -357,7 +344,7 @@ def embed_refusal(
     application: Application, request: Request, error: HttpError
 ) -> Response:
     """The frame that visitors of the owner's website see after an error."""
-    body = embed.refused_frame(application.program.templates, application.urls)
+    body = embed.refused_frame(application.snapshot.site)
     headers = (*application.program.policies[links.EMBED_PATH], *error.headers)
     return uncacheable_response(error.status, representations.HTML_TYPE, body, headers)
 

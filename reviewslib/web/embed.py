@@ -16,9 +16,9 @@ from reviewslib.dataset.reviews import (
     services_named,
     technicians_named,
 )
-from reviewslib.links import ServiceUrls
 from reviewslib.web import pages
 from reviewslib.web.representations import Headers
+from reviewslib.web.site import Site
 
 ANY_SITE = ("Cross-Origin-Resource-Policy", "cross-origin")
 BADGE_HEADERS: Headers = (ANY_SITE,)
@@ -42,12 +42,13 @@ WIDTHS = {
 }
 
 
-def badge(templates: Environment, dataset: Dataset) -> bytes:
+def badge(site: Site) -> bytes:
     """The rating and the number of reviews as an image of fixed size, `image/svg+xml`."""
-    rating = dataset.aggregate_rating["rating_value"]
+    figures = site.dataset.aggregate_rating
+    rating = figures["rating_value"]
     words = "No reviews yet"
     if rating is not None:
-        reviews = pages.count_text(dataset.aggregate_rating["review_count"], "review")
+        reviews = pages.count_text(figures["review_count"], "review")
         words = f"{pages.format_rating(rating)} · {reviews}"
     width = FONT_SIZE * sum(WIDTHS.get(character, 0.56) for character in words)
     shown = {
@@ -55,16 +56,14 @@ def badge(templates: Environment, dataset: Dataset) -> bytes:
         "width": round(min(width, TEXT_ROOM)),
         "rating": rating or 0,
     }
-    return templates.get_template("badge.svg").render(shown).encode()
+    return site.templates.get_template("badge.svg").render(shown).encode()
 
 
 # ---- Frame ----
 
 
 def frame(
-    templates: Environment,
-    dataset: Dataset,
-    urls: ServiceUrls,
+    site: Site,
     limit: int,
     theme: str,
     mentions_service: str | None,
@@ -79,18 +78,18 @@ def frame(
         mentions_technician=mentions_technician,
         mentions_service=mentions_service,
     )
-    matches = search(dataset, query)
+    matches = search(site.dataset, query)
     if not matches.reviews:
         query = Query(limit=limit)
-        matches = search(dataset, query)
+        matches = search(site.dataset, query)
     shown = {
         "theme": theme,
         "reviews": pages.decoded(matches.reviews),
         "matched": matches.frame["matched"],
-        "subjects": _subjects(dataset, query)[:MAX_SUBJECTS],
-        "matching_url": pages.list_url(urls, pages.filter_values(query)),
+        "subjects": _subjects(site.dataset, query)[:MAX_SUBJECTS],
+        "matching_url": pages.list_url(site.urls, pages.filter_values(query)),
     }
-    return pages.rendered(templates, "embed.html", dataset, urls, **shown)
+    return pages.rendered(site, "embed.html", **shown)
 
 
 def _subjects(dataset: Dataset, query: Query) -> list[str]:
@@ -105,9 +104,9 @@ def _subjects(dataset: Dataset, query: Query) -> list[str]:
     return [*people, *(labels.get(service, service) for service in sorted(services))]
 
 
-def refused_frame(templates: Environment, urls: ServiceUrls) -> bytes:
+def refused_frame(site: Site) -> bytes:
     """The frame of an error response, `text/html; charset=utf-8`."""
-    return templates.get_template("embed_refused.html").render(urls=urls).encode()
+    return pages.rendered(site, "embed_refused.html")
 
 
 def frame_headers(templates: Environment) -> Headers:

@@ -33,7 +33,6 @@ from reviewslib.dataset.insights import ENTITY_KINDS, QUOTATION_MARKS, language_
 from reviewslib.dataset.query import BadQuery, Query
 from reviewslib.dataset.reviews import (
     WEEK,
-    Dataset,
     Review,
     ReviewList,
     in_any_order,
@@ -44,6 +43,7 @@ from reviewslib.dataset.strict_json import SURROGATE, Json, Object, decode
 from reviewslib.dataset.text import MAX_WORDS, loose_words, occurrences
 from reviewslib.links import ServiceUrls
 from reviewslib.web.feeds import review_content, review_title
+from reviewslib.web.site import Site, capped
 
 # ---- Text: values of the data, cut so that every page stays small ----
 
@@ -182,11 +182,6 @@ PAGE_SIZE = 20  # reviews in a page of the list
 PAGING = ("limit", "offset")  # parameters of a query that are not filters
 
 
-def capped(count: int | None) -> int:
-    """A count of at most a billion; 0 for None."""
-    return min(count or 0, 10**9)
-
-
 def count_text(count: int | None, noun: str = "") -> str:
     """A count in digits, followed by its noun if there is one: 1,204; 1 review; 1,204 reviews."""
     plural = "" if count == 1 else "s"
@@ -196,24 +191,6 @@ def count_text(count: int | None, noun: str = "") -> str:
 def format_rating(rating: float) -> str:
     """A rating with at most two decimals: 4.48, 4.5, 5."""
     return f"{round(rating, 2):g}"
-
-
-def distribution(dataset: Dataset) -> list[tuple[int, int, dict[str, Json]]]:
-    """(stars, count, filters that find these reviews), best first; the filters are empty without reviews."""
-    counts = dataset.aggregate_rating["distribution"]
-    ratings = {review.rating for review in dataset.reviews}
-
-    def filters(star: int) -> dict[str, Json]:
-        highest = max(
-            (rating for rating in ratings if star <= rating < star + 1), default=0
-        )
-        if highest == star:
-            return {"rating": star}
-        return {"min_rating": star, "max_rating": f"{highest:.15g}"} if highest else {}
-
-    return [
-        (star, capped(counts[str(star)]), filters(star)) for star in (5, 4, 3, 2, 1)
-    ]
 
 
 def by_mentions(entries: Iterable[Object], limit: int) -> list[Object]:
@@ -452,9 +429,7 @@ def load_templates(directory: Path) -> Environment:
 
 
 def list_page(
-    templates: Environment,
-    dataset: Dataset,
-    urls: ServiceUrls,
+    site: Site,
     query: Query,
     matches: ReviewList,
 ) -> bytes:
@@ -465,20 +440,18 @@ def list_page(
         "matched": matches.frame["matched"],
         "number": query.offset // PAGE_SIZE + 1,
         "last": last_page(matches),
-        "page_url": partial(list_url, urls, values),
+        "page_url": partial(list_url, site.urls, values),
         "url_without": lambda name: list_url(
-            urls, {key: values[key] for key in values if key != name}
+            site.urls, {key: values[key] for key in values if key != name}
         ),
         "reviews": decoded(matches.reviews),
         "words": loose_words(query.query or ""),
-        "suggestions": [] if matches.reviews else _suggestions(dataset, urls, query),
+        "suggestions": [] if matches.reviews else _suggestions(site, query),
     }
-    return _form_page(templates, dataset, urls, values=values, **shown)
+    return _form_page(site, values=values, **shown)
 
 
-def _suggestions(
-    dataset: Dataset, urls: ServiceUrls, query: Query
-) -> list[tuple[str, str | None, int, str]]:
+def _suggestions(site: Site, query: Query) -> list[tuple[str, str | None, int, str]]:
     """Searches like `query` that find reviews: (filter, word, count, URL).
 
     The filter keeps only this word; if the word is None, the filter is left out.
@@ -490,9 +463,9 @@ def _suggestions(
     suggestions = []
     for name, word in [*omissions, *(("query", word) for word in words)]:
         wider = replace(query, **{name: word})
-        if matched := in_any_order(dataset, wider).frame["matched"]:
+        if matched := in_any_order(site.dataset, wider).frame["matched"]:
             suggestions.append(
-                (name, word, matched, list_url(urls, filter_values(wider)))
+                (name, word, matched, list_url(site.urls, filter_values(wider)))
             )
     return suggestions
 
@@ -503,9 +476,7 @@ def decoded(reviews: Iterable[Review]) -> list[Object]:
 
 
 def invalid_list_page(
-    templates: Environment,
-    dataset: Dataset,
-    urls: ServiceUrls,
+    site: Site,
     parameters: Iterable[tuple[str, str]],
     bad: BadQuery,
 ) -> bytes:
@@ -516,9 +487,7 @@ def invalid_list_page(
         if value
     }
     issues = {issue.parameter: issue.message for issue in bad.issues}
-    return _form_page(
-        templates, dataset, urls, values=values, issues=issues, number=1, last=1
-    )
+    return _form_page(site, values=values, issues=issues, number=1, last=1)
 
 
 def filter_values(query: Query) -> dict[str, str]:
@@ -549,10 +518,9 @@ def list_url(urls: ServiceUrls, values: Mapping[str, str], number: int = 1) -> s
     )
 
 
-def _form_page(
-    templates: Environment, dataset: Dataset, urls: ServiceUrls, **shown: Json
-) -> bytes:
+def _form_page(site: Site, **shown: Json) -> bytes:
     """A page of the list; `choices` has the labels of the form's values by parameter."""
+    dataset = site.dataset
     labels = service_labels(dataset)
     choices = {
         "mentions_technician": {name: name for name in _offered(dataset.technicians)},
@@ -564,30 +532,21 @@ def _form_page(
             for source in _offered(dataset.sources)
         },
     }
-    shown |= {"choices": choices, "distribution": distribution(dataset)}
-    return rendered(templates, "list.html", dataset, urls, **shown)
+    return rendered(site, "list.html", choices=choices, **shown)
 
 
 def _offered(names: Iterable[str]) -> Iterable[str]:
     return islice((name for name in names if len(name) <= MAX_LINE), MAX_CHOICES)
 
 
-def review_page(
-    templates: Environment, dataset: Dataset, urls: ServiceUrls, review: Review
-) -> bytes:
+def review_page(site: Site, review: Review) -> bytes:
     """The page of one review, uncut, `text/html; charset=utf-8`."""
     newer, older = (
-        other and decode(bytes(other.json)) for other in neighbours(dataset, review)
+        other and decode(bytes(other.json))
+        for other in neighbours(site.dataset, review)
     )
     shown = {"review": decode(bytes(review.json)), "newer": newer, "older": older}
-    return rendered(
-        templates,
-        "review.html",
-        dataset,
-        urls,
-        **shown,
-        distribution=distribution(dataset),
-    )
+    return rendered(site, "review.html", **shown)
 
 
 class BeyondLastPage(LookupError):
@@ -598,32 +557,21 @@ class BeyondLastPage(LookupError):
         self.last = last
 
 
-def not_found_page(
-    templates: Environment, dataset: Dataset, urls: ServiceUrls, is_review: bool
-) -> bytes:
+def not_found_page(site: Site, is_review: bool) -> bytes:
     """The page of a 404 response, about a review or about any other path, `text/html; charset=utf-8`."""
-    return rendered(
-        templates, "not_found.html", dataset, urls, is_review=is_review, last=0
-    )
+    return rendered(site, "not_found.html", is_review=is_review, last=0)
 
 
-def beyond_page(
-    templates: Environment, dataset: Dataset, urls: ServiceUrls, beyond: BeyondLastPage
-) -> bytes:
+def beyond_page(site: Site, beyond: BeyondLastPage) -> bytes:
     """The page of a 404 response for a page after the last one of a list, `text/html; charset=utf-8`."""
-    last_url = list_url(urls, filter_values(beyond.query), beyond.last)
+    last_url = list_url(site.urls, filter_values(beyond.query), beyond.last)
     shown = {"is_review": False, "last": beyond.last, "last_url": last_url}
-    return rendered(templates, "not_found.html", dataset, urls, **shown)
+    return rendered(site, "not_found.html", **shown)
 
 
-def rendered(
-    templates: Environment,
-    name: str,
-    dataset: Dataset,
-    urls: ServiceUrls,
-    **shown: Json,
-) -> bytes:
+def rendered(site: Site, name: str, **shown: Json) -> bytes:
     """A template, rendered with the variables of all templates and with `shown`, its own."""
+    dataset = site.dataset
     business = dataset.business
     sources = provenance.shown_sources(dataset.sources)
     language = business.get("language") or "en"
@@ -631,7 +579,8 @@ def rendered(
         "business": business,
         "count": len(dataset.reviews),
         "lang": "" if language == "en" else Markup(' lang="{}"').format(language),
-        "urls": urls,
+        "urls": site.urls,
+        "star_rows": site.star_rows,
         "published_on": provenance.published_on(dataset.sources),
         "rating": dataset.aggregate_rating,
         "review_called": provenance.review_called(business),
@@ -641,24 +590,25 @@ def rendered(
             source for source in sources if source != provenance.UNKNOWN_SOURCE
         ],
     }
-    return templates.get_template(name).render(common, **shown).encode()
+    return site.templates.get_template(name).render(common, **shown).encode()
 
 
 # ---- Documents that are made at load: the home page and the texts for programs ----
 
 
-def html_page(templates: Environment, dataset: Dataset, urls: ServiceUrls) -> bytes:
+def html_page(site: Site) -> bytes:
     """The home page without its empty sections, `text/html; charset=utf-8`."""
-    return rendered(templates, "page.html", dataset, urls, **_shown(dataset, urls))
+    return rendered(site, "page.html", **_shown(site))
 
 
-def llms_text(templates: Environment, dataset: Dataset, urls: ServiceUrls) -> bytes:
+def llms_text(site: Site) -> bytes:
     """The home page in Markdown for language models (llmstxt.org), UTF-8."""
-    return rendered(templates, "llms.txt", dataset, urls, **_shown(dataset, urls))
+    return rendered(site, "llms.txt", **_shown(site))
 
 
-def _shown(dataset: Dataset, urls: ServiceUrls) -> dict[str, Json]:
+def _shown(site: Site) -> dict[str, Json]:
     """The variables of the home page and llms.txt."""
+    dataset = site.dataset
     business = dataset.business
     insights = dataset.insights
     entities = {
@@ -683,7 +633,6 @@ def _shown(dataset: Dataset, urls: ServiceUrls) -> dict[str, Json]:
     return {
         "hours": (business.get("hours") or ())[:MAX_HOURS],
         "areas": (business.get("service_areas") or ())[:MAX_AREAS],
-        "distribution": distribution(dataset),
         "insights": insights,
         "is_read_by_model": bool(language_models(insights)),
         "aspects": aspects(insights["aspects"]),
@@ -700,14 +649,14 @@ def _shown(dataset: Dataset, urls: ServiceUrls) -> dict[str, Json]:
         "questions": insights["faq"][:MAX_QUESTIONS],
         "newest_day": dataset.reviews[0].day if dataset.reviews else "2026-01-01",
         "slug": slug(business["name"]),
-        "structured_data": structured_data(business, urls),
+        "structured_data": structured_data(business, site.urls),
     }
 
 
-def sitemap(
-    dataset: Dataset, urls: ServiceUrls, limit: int = MAX_SITEMAP_REVIEWS
-) -> bytes:
+def sitemap(site: Site, limit: int = MAX_SITEMAP_REVIEWS) -> bytes:
     """The URLs of the pages with the days of their last changes (sitemaps.org), `application/xml`."""
+    dataset = site.dataset
+    urls = site.urls
     newest = max((review.changed_day for review in dataset.reviews), default="")
     pages = [
         (urls.review_page(review.id), review.changed_day)

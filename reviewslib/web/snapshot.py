@@ -26,6 +26,7 @@ from reviewslib.mcp_tools import Toolbox, toolbox_of
 from reviewslib.web import embed, pages, representations
 from reviewslib.web.feeds import atom_feed, json_feed
 from reviewslib.web.representations import Headers, Representation, represent
+from reviewslib.web.site import Site, site_of
 
 # ---- Data files ----
 
@@ -172,11 +173,16 @@ class RepresentationCache:
 class Snapshot(NamedTuple):
     """All that is served for one state of the data. Immutable except for `cache`."""
 
-    dataset: Dataset
+    site: Site
     toolbox: Toolbox
     fixed: Mapping[str, Representation]  # by path; also DIRECTORY and MARKDOWN
     last_modified: int  # of computed representations
     cache: RepresentationCache
+
+    @property
+    def dataset(self) -> Dataset:
+        """The data."""
+        return self.site.dataset
 
 
 def build_snapshot(
@@ -188,6 +194,7 @@ def build_snapshot(
 ) -> Snapshot:
     """A snapshot of `files`. Content that `previous` has as well keeps its Last-Modified. Raises BadData."""
     dataset = load(program.contract, files.reviews, files.insights, urls)
+    site = site_of(program.templates, dataset, urls)
     content = (dataset.reviews_json, dataset.insights_json)
     same = previous is not None and content == (
         previous.dataset.reviews_json,
@@ -196,7 +203,7 @@ def build_snapshot(
     changed = max(program.changed, files.reviews_changed, files.insights_changed)
     modified = last_modified(changed, now, same, previous)
     previous_fixed = previous.fixed if previous else {}
-    bodies = fixed_bodies(program, dataset, urls, files, modified)
+    bodies = fixed_bodies(program, site, files, modified)
     fixed = {}
     for path, (body, content_type, data_changed) in bodies.items():
         before = previous_fixed.get(path)
@@ -218,7 +225,7 @@ def build_snapshot(
             body, content_type, date, link=link, vary=vary, policy=policy
         )
     return Snapshot(
-        dataset,
+        site,
         toolbox_of(program.contract, dataset),
         fixed,
         modified,
@@ -228,17 +235,17 @@ def build_snapshot(
 
 def fixed_bodies(
     program: ProgramFiles,
-    dataset: Dataset,
-    urls: ServiceUrls,
+    site: Site,
     files: Files,
     modified: int,
 ) -> Bodies:
     """The bodies of the fixed paths; the last change of a body without data is 0. `modified` dates Atom."""
     latest = max(files.reviews_changed, files.insights_changed)
-    templates = program.templates
+    dataset = site.dataset
+    urls = site.urls
     atom = atom_feed(dataset, urls, datetime.fromtimestamp(modified, UTC))
     contract = encode(served_contract(program.contract, dataset, urls))
-    markdown = pages.llms_text(templates, dataset, urls)
+    markdown = pages.llms_text(site)
     insights_changed = latest if files.insights is None else files.insights_changed
     return {
         links.REVIEWS_PATH: (dataset.reviews_json, representations.JSON_TYPE, latest),
@@ -259,7 +266,7 @@ def fixed_bodies(
             files.reviews_changed,
         ),
         links.HOME_PATH: (
-            pages.html_page(templates, dataset, urls),
+            pages.html_page(site),
             representations.HTML_TYPE,
             latest,
         ),
@@ -267,17 +274,17 @@ def fixed_bodies(
         MARKDOWN: (markdown, representations.MARKDOWN_TYPE, latest),
         links.LLMS_PATH: (markdown, representations.TEXT_TYPE, latest),
         links.SITEMAP_PATH: (
-            pages.sitemap(dataset, urls),
+            pages.sitemap(site),
             representations.XML_TYPE,
             files.reviews_changed,
         ),
         links.ROBOTS_PATH: (pages.robots_text(urls), representations.TEXT_TYPE, 0),
         links.BADGE_PATH: (
-            embed.badge(templates, dataset),
+            embed.badge(site),
             representations.ICON_TYPE,
             files.reviews_changed,
         ),
-        links.ICON_PATH: (pages.favicon(templates), representations.ICON_TYPE, 0),
+        links.ICON_PATH: (pages.favicon(site.templates), representations.ICON_TYPE, 0),
     }
 
 

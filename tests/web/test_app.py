@@ -342,7 +342,7 @@ def test_a_404_is_a_page_for_clients_that_prefer_html(
 def test_an_unexpected_exception_is_logged_once_with_an_id(
     application: Application, caplog: pytest.LogCaptureFixture
 ) -> None:
-    application.reloader.snapshot = application.snapshot._replace(dataset=None)  # type: ignore[arg-type]
+    application.reloader.snapshot = application.snapshot._replace(site=None)  # type: ignore[arg-type]
     answer = call(application, "/api/reviews/search")
     assert (answer.status, answer.headers["cache-control"]) == (500, "no-store")
     assert b"AttributeError" not in answer.body
@@ -541,7 +541,8 @@ def test_the_tag_of_since_changes_with_reviews_and_day(
     for reviews in (b"a", b"b"):
         dataset = replace(snapshot.dataset, reviews_digest=reviews)
         application.reloader.snapshot = snapshot._replace(
-            dataset=dataset, cache=type(snapshot.cache)()
+            site=replace(snapshot.site, dataset=dataset),
+            cache=type(snapshot.cache)(),
         )
         answers = [
             since(application, coding, day) for day in ("2026-10-01", "2026-10-02")

@@ -28,6 +28,7 @@ from reviewslib.dataset.reviews import Dataset
 from reviewslib.process.settings import Settings
 from reviewslib.web import embed
 from reviewslib.web.representations import Request
+from reviewslib.web.site import site_of
 
 DATASET = sample_dataset()
 SVG = "{http://www.w3.org/2000/svg}"
@@ -48,7 +49,9 @@ def test_the_badge_says_the_rating_in_stars_and_words_that_fit(
     rating: Any, count: Any, words: str, width: str
 ) -> None:
     figures = {"rating_value": rating, "review_count": count}
-    picture = embed.badge(TEMPLATES, dataset_of(a_file(aggregate_rating=figures)))
+    picture = embed.badge(
+        site_of(TEMPLATES, dataset_of(a_file(aggregate_rating=figures)), URLS)
+    )
     assert len(picture) < 2048
     assert not re.search(rb"<style|<script|@media|url\(|href=\"[^#]", picture)
     image = ET.fromstring(picture)
@@ -63,7 +66,7 @@ def test_the_badge_says_the_rating_in_stars_and_words_that_fit(
 def frame(dataset: Dataset = DATASET, **asked: str) -> str:
     """The document of the frame for a query string of these values."""
     values = forgiving_values(CONTRACT.embed_parameters, list(asked.items()))
-    return embed.frame(TEMPLATES, dataset, URLS, **values).decode()
+    return embed.frame(site_of(TEMPLATES, dataset, URLS), **values).decode()
 
 
 def shown_ids(document: str) -> list[str]:

@@ -42,6 +42,7 @@ from reviewslib.dataset.reviews import Dataset, in_any_order
 from reviewslib.dataset.text import loose_words
 from reviewslib.links import service_urls
 from reviewslib.web import embed, pages
+from reviewslib.web.site import site_of
 
 REVIEWS_FILE, INSIGHTS_FILE = DATA_SETS["sample"]()
 SAMPLE = dataset_of(REVIEWS_FILE, INSIGHTS_FILE)
@@ -50,18 +51,18 @@ SAMPLE = dataset_of(REVIEWS_FILE, INSIGHTS_FILE)
 
 
 def home_page(dataset: Dataset) -> str:
-    return pages.html_page(TEMPLATES, dataset, URLS).decode()
+    return pages.html_page(site_of(TEMPLATES, dataset, URLS)).decode()
 
 
 def llms(dataset: Dataset) -> str:
-    return pages.llms_text(TEMPLATES, dataset, URLS).decode()
+    return pages.llms_text(site_of(TEMPLATES, dataset, URLS)).decode()
 
 
 def list_page(dataset: Dataset, **values: Any) -> str:
     """A page of the reviews that a query with these values finds."""
     query = Query(**{"limit": pages.PAGE_SIZE} | values)
     return pages.list_page(
-        TEMPLATES, dataset, URLS, query, in_any_order(dataset, query)
+        site_of(TEMPLATES, dataset, URLS), query, in_any_order(dataset, query)
     ).decode()
 
 
@@ -70,12 +71,14 @@ def invalid_list_page(dataset: Dataset, **values: str) -> str:
     with pytest.raises(BadQuery) as refusal:
         query_of_page(CONTRACT.list_parameters, list(values.items()), pages.PAGE_SIZE)
     return pages.invalid_list_page(
-        TEMPLATES, dataset, URLS, list(values.items()), refusal.value
+        site_of(TEMPLATES, dataset, URLS), list(values.items()), refusal.value
     ).decode()
 
 
 def review_page(dataset: Dataset) -> str:
-    return pages.review_page(TEMPLATES, dataset, URLS, dataset.reviews[0]).decode()
+    return pages.review_page(
+        site_of(TEMPLATES, dataset, URLS), dataset.reviews[0]
+    ).decode()
 
 
 def every_page(dataset: Dataset, text: str) -> list[str]:
@@ -99,9 +102,11 @@ def every_page(dataset: Dataset, text: str) -> list[str]:
             min_rating="y" + text,
         ),
         review_page(dataset),
-        pages.not_found_page(TEMPLATES, dataset, URLS, is_review=True).decode(),
-        pages.beyond_page(TEMPLATES, dataset, URLS, beyond).decode(),
-        embed.frame(TEMPLATES, dataset, URLS, **frame).decode(),
+        pages.not_found_page(
+            site_of(TEMPLATES, dataset, URLS), is_review=True
+        ).decode(),
+        pages.beyond_page(site_of(TEMPLATES, dataset, URLS), beyond).decode(),
+        embed.frame(site_of(TEMPLATES, dataset, URLS), **frame).decode(),
     ]
 
 
@@ -283,7 +288,7 @@ def test_templates_are_read_at_load_and_know_all_their_names(tmp_path: Path) -> 
     copy = shutil.copytree(TEMPLATES_DIRECTORY, tmp_path / "templates")
     loaded = pages.load_templates(copy)
     shutil.rmtree(copy)
-    assert pages.html_page(loaded, SAMPLE, URLS).decode() == home_page(SAMPLE)
+    assert pages.html_page(site_of(loaded, SAMPLE, URLS)).decode() == home_page(SAMPLE)
     with pytest.raises(jinja2.UndefinedError):
         loaded.from_string("{{ unknown }}").render()
 
@@ -567,7 +572,7 @@ def test_a_sitemap_has_a_limit_and_the_days_of_changes() -> None:
         owner_reply={"text": "x", "date": "2026-02-01T00:00:00Z"},
     )
     text = pages.sitemap(
-        dataset_of(a_file(review("a&b"), replied)), URLS, limit=1
+        site_of(TEMPLATES, dataset_of(a_file(review("a&b"), replied)), URLS), limit=1
     ).decode()
     found = re.findall("<loc>(.*?)</loc><lastmod>(.*?)</lastmod>", text)
     assert found == [
@@ -578,7 +583,7 @@ def test_a_sitemap_has_a_limit_and_the_days_of_changes() -> None:
 def test_a_shell_reads_every_curl_line_as_it_is_meant() -> None:
     strange = service_urls("https://reviews.example/a'b&c")
     shown = html.unescape(
-        raw(pages.html_page(TEMPLATES, SAMPLE, strange).decode(), "code")
+        raw(pages.html_page(site_of(TEMPLATES, SAMPLE, strange)).decode(), "code")
     )
     commands = [
         shlex.split(line) for line in re.findall(r"curl .*?(?=curl |claude )", shown)
@@ -588,15 +593,15 @@ def test_a_shell_reads_every_curl_line_as_it_is_meant() -> None:
         strange.mcp,
         strange.hub,
     ]
-    lines = curl_lines(pages.llms_text(TEMPLATES, SAMPLE, strange).decode())
+    lines = curl_lines(pages.llms_text(site_of(TEMPLATES, SAMPLE, strange)).decode())
     assert len(commands) == 13 and lines and all(line in shown for line in lines)
 
 
 def test_no_document_mentions_a_hub_that_is_turned_off() -> None:
     quiet = replace(URLS, hub="")
     texts = (
-        pages.html_page(TEMPLATES, SAMPLE, quiet),
-        pages.llms_text(TEMPLATES, SAMPLE, quiet),
+        pages.html_page(site_of(TEMPLATES, SAMPLE, quiet)),
+        pages.llms_text(site_of(TEMPLATES, SAMPLE, quiet)),
     )
     assert not any(
         re.search(rb"websub|hub\.", text) for text in (*texts, pages.robots_text(quiet))
