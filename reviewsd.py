@@ -44,7 +44,7 @@ from reviewslib.process.settings import (
 )
 from reviewslib.terminal import EXIT_BAD_DATA, EXIT_FAILURE, EXIT_SUCCESS
 from reviewslib.web.app import STORE_PATHS, VERSION, Application
-from reviewslib.web.pages import count_text
+from reviewslib.web.figures import count_text
 from reviewslib.web.reload import Reloader, loaded_text, utc_text
 from reviewslib.web.representations import Request, joined, resolved
 from reviewslib.web.snapshot import Snapshot, load_program_files

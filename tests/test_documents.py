@@ -31,8 +31,9 @@ from reviewslib.importer import command as importer
 from reviewslib.process import serving
 from reviewslib.process.settings import Settings, flag_name, setting_text, variable_name
 from reviewslib.web import app, snapshot
-from reviewslib.web.pages import html_page
+from reviewslib.web.home_page import html_page
 from reviewslib.web.representations import LARGEST_BODY_BYTES
+from reviewslib.web.site import site_of
 
 FILES = [
     ROOT / "README.md",
@@ -196,9 +197,9 @@ def test_the_program_for_websites_prints_three_reviews_as_html(tmp_path: Path) -
 
 @pytest.mark.slow
 def test_the_document_and_the_home_page_have_the_same_html_for_websites() -> None:
-    page = html_page(
-        PROGRAM_FILES.templates, sample_dataset(), links.service_urls(PUBLIC_URL)
-    ).decode()
+    urls = links.service_urls(PUBLIC_URL)
+    site = site_of(PROGRAM_FILES.templates, sample_dataset(), urls)
+    page = html_page(site).decode()
     shown = re.findall(
         "<pre><code>(&lt;(?:a|iframe) .*?)</code></pre>", page, re.DOTALL
     )

@@ -38,7 +38,16 @@ from reviewslib.dataset.query import (
 from reviewslib.dataset.reviews import in_any_order, search, since
 from reviewslib.dataset.strict_json import encode
 from reviewslib.mcp_tools import Toolbox
-from reviewslib.web import embed, pages, representations
+from reviewslib.web import representations
+from reviewslib.web.embed import frame, refused_frame
+from reviewslib.web.list_page import (
+    PAGE_SIZE,
+    BeyondLastPage,
+    beyond_page,
+    invalid_list_page,
+    last_page,
+    list_page,
+)
 from reviewslib.web.reload import Reloader, utc_text
 from reviewslib.web.representations import (
     Answer,
@@ -49,6 +58,7 @@ from reviewslib.web.representations import (
     Response,
     negotiated,
 )
+from reviewslib.web.review_page import not_found_page, review_page
 from reviewslib.web.snapshot import DIRECTORY, MARKDOWN, Snapshot
 
 VERSION = "1.0.0"
@@ -264,22 +274,22 @@ def list_answer(
         ]
 
     def make() -> Content:
-        query = query_of_page(parameters, list_pairs(), pages.PAGE_SIZE)
+        query = query_of_page(parameters, list_pairs(), PAGE_SIZE)
         result = in_any_order(dataset, query)
         if query.offset and not result.reviews:
-            raise pages.BeyondLastPage(query, pages.last_page(result))
-        return Content(pages.list_page(snapshot.site, query, result))
+            raise BeyondLastPage(query, last_page(result))
+        return Content(list_page(snapshot.site, query, result))
 
     def page_or_error() -> Response:
         try:
             return representations.resolved(answer)
         except BadQuery as bad:
-            body = pages.invalid_list_page(snapshot.site, list_pairs(), bad)
+            body = invalid_list_page(snapshot.site, list_pairs(), bad)
             return uncacheable_response(
                 400, representations.HTML_TYPE, body, headers.policy
             )
-        except pages.BeyondLastPage as beyond:
-            body = pages.beyond_page(snapshot.site, beyond)
+        except BeyondLastPage as beyond:
+            body = beyond_page(snapshot.site, beyond)
             return uncacheable_response(
                 404, representations.HTML_TYPE, body, headers.policy
             )
@@ -302,7 +312,7 @@ def review_answer(
         return partial(not_found_response, application, snapshot, is_review=True)
 
     def make() -> Content:
-        page = [review.json] if is_json else pages.review_page(snapshot.site, review)
+        page = [review.json] if is_json else review_page(snapshot.site, review)
         return Content(page)
 
     headers = (JSON_HEADERS if is_json else page_content_headers(application))._replace(
@@ -319,7 +329,7 @@ def not_found_response(
         ("Vary", representations.VARY_BY_TYPE),
         *application.program.policies[links.HOME_PATH],
     )
-    body = pages.not_found_page(snapshot.site, is_review)
+    body = not_found_page(snapshot.site, is_review)
     return uncacheable_response(404, representations.HTML_TYPE, body, headers)
 
 
@@ -332,7 +342,7 @@ def embed_answer(
         values = forgiving_values(
             application.program.contract.embed_parameters, query_pairs(request)
         )
-        return Content(embed.frame(snapshot.site, **values))
+        return Content(frame(snapshot.site, **values))
 
     headers = ContentHeaders(
         representations.HTML_TYPE, application.program.policies[links.EMBED_PATH]
@@ -344,7 +354,7 @@ def embed_refusal(
     application: Application, request: Request, error: HttpError
 ) -> Response:
     """The frame that visitors of the owner's website see after an error."""
-    body = embed.refused_frame(application.snapshot.site)
+    body = refused_frame(application.snapshot.site)
     headers = (*application.program.policies[links.EMBED_PATH], *error.headers)
     return uncacheable_response(error.status, representations.HTML_TYPE, body, headers)
 

@@ -1,12 +1,10 @@
-"""Content for the owner's website: the badge (an image of the rating) and the frame (the newest reviews).
+"""The frame for the owner's website: the rating and the newest reviews.
 
-Like `pages`, this module selects the content; words and markup are in templates. It must not know requests:
-their parameters arrive as values. Neither badge nor frame runs a script or loads anything from another host.
+Words and markup are in `embed.html`. This module must not know requests: their parameters arrive as values.
+The frame runs no script and loads nothing from another host.
 """
 
 from __future__ import annotations
-
-from jinja2 import Environment
 
 from reviewslib.dataset.query import Query
 from reviewslib.dataset.reviews import (
@@ -16,50 +14,13 @@ from reviewslib.dataset.reviews import (
     services_named,
     technicians_named,
 )
-from reviewslib.web import pages
-from reviewslib.web.representations import Headers
+from reviewslib.web.list_page import filter_values, list_url
+from reviewslib.web.review_page import decoded
 from reviewslib.web.site import Site
+from reviewslib.web.templating import rendered
 
-ANY_SITE = ("Cross-Origin-Resource-Policy", "cross-origin")
-BADGE_HEADERS: Headers = (ANY_SITE,)
-MAX_SUBJECTS = 3  # people and services that are named above the reviews
-
-# ---- Badge ----
-
-TEXT_ROOM = 122  # pixels
-FONT_SIZE = 14  # pixels
-# Widths of characters in common sans serifs, relative to the font size; all others are as wide as digits.
-WIDTHS = {
-    ".": 0.28,
-    ",": 0.28,
-    " ": 0.28,
-    "·": 0.33,
-    "i": 0.22,
-    "r": 0.33,
-    "v": 0.5,
-    "w": 0.72,
-    "s": 0.5,
-}
-
-
-def badge(site: Site) -> bytes:
-    """The rating and the number of reviews as an image of fixed size, `image/svg+xml`."""
-    figures = site.dataset.aggregate_rating
-    rating = figures["rating_value"]
-    words = "No reviews yet"
-    if rating is not None:
-        reviews = pages.count_text(figures["review_count"], "review")
-        words = f"{pages.format_rating(rating)} · {reviews}"
-    width = FONT_SIZE * sum(WIDTHS.get(character, 0.56) for character in words)
-    shown = {
-        "words": words,
-        "width": round(min(width, TEXT_ROOM)),
-        "rating": rating or 0,
-    }
-    return site.templates.get_template("badge.svg").render(shown).encode()
-
-
-# ---- Frame ----
+# People and services that are named above the reviews: a name such as "dr" finds many.
+MAX_SUBJECTS = 3
 
 
 def frame(
@@ -71,7 +32,8 @@ def frame(
 ) -> bytes:
     """The newest reviews that mention the service and the person, `text/html; charset=utf-8`.
 
-    If no review mentions both, the frame has the newest of all reviews.
+    If no review mentions both, the frame has the newest of all reviews: an empty frame on the owner's website
+    would say less.
     """
     query = Query(
         limit=limit,
@@ -82,36 +44,28 @@ def frame(
     if not matches.reviews:
         query = Query(limit=limit)
         matches = search(site.dataset, query)
-    shown = {
-        "theme": theme,
-        "reviews": pages.decoded(matches.reviews),
-        "matched": matches.frame["matched"],
-        "subjects": _subjects(site.dataset, query)[:MAX_SUBJECTS],
-        "matching_url": pages.list_url(site.urls, pages.filter_values(query)),
-    }
-    return pages.rendered(site, "embed.html", **shown)
+    return rendered(
+        site,
+        "embed.html",
+        theme=theme,
+        reviews=[decoded(review) for review in matches.reviews],
+        matched=matches.frame["matched"],
+        subjects=_subjects(site.dataset, query)[:MAX_SUBJECTS],
+        matching_url=list_url(site.urls, filter_values(query)),
+    )
 
 
 def _subjects(dataset: Dataset, query: Query) -> list[str]:
     """The names of the people and services in the filters of `query`."""
+    subjects = []
+    if query.mentions_technician:
+        subjects += technicians_named(dataset, query.mentions_technician)
     labels = service_labels(dataset)
-    people = (
-        technicians_named(dataset, query.mentions_technician)
-        if query.mentions_technician
-        else []
-    )
-    services = services_named(dataset, query.mentions_service or "")
-    return [*people, *(labels.get(service, service) for service in sorted(services))]
+    for service in sorted(services_named(dataset, query.mentions_service or "")):
+        subjects.append(labels.get(service, service))
+    return subjects
 
 
 def refused_frame(site: Site) -> bytes:
     """The frame of an error response, `text/html; charset=utf-8`."""
-    return pages.rendered(site, "embed_refused.html")
-
-
-def frame_headers(templates: Environment) -> Headers:
-    """The policies of the frame, which any page may embed."""
-    policy = pages.content_policy(
-        templates, "embed_style", form_action="'none'", frame_ancestors="*"
-    )
-    return policy, pages.REFERRER_POLICY, ANY_SITE
+    return rendered(site, "embed_refused.html")

@@ -22,7 +22,7 @@ from reviewslib.dataset.contract import BadData, printable
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.files import SETTLE_SECONDS, Stamp
 from reviewslib.links import ServiceUrls
-from reviewslib.web.pages import count_text
+from reviewslib.web.figures import count_text
 from reviewslib.web.snapshot import (
     ProgramFiles,
     Snapshot,

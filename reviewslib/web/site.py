@@ -6,14 +6,16 @@ requests, and what a page says.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from jinja2 import Environment
 
 from reviewslib.dataset.reviews import Dataset
-from reviewslib.dataset.strict_json import Json
+from reviewslib.dataset.strict_json import Json, Object
 from reviewslib.links import ServiceUrls
+from reviewslib.web.figures import capped
 
 
 class StarRow(NamedTuple):
@@ -35,19 +37,15 @@ class Site:
     # Best first. They are counted here because that needs a pass over all reviews.
     star_rows: tuple[StarRow, ...]
 
+    @property
+    def fields(self) -> Mapping[str, Object]:
+        """The fields of the search form by parameter, from `templates/fields.json`."""
+        return cast(Mapping[str, Object], self.templates.globals["fields"])
+
 
 def site_of(templates: Environment, dataset: Dataset, urls: ServiceUrls) -> Site:
     """The site of a dataset."""
     return Site(templates, dataset, urls, star_rows(dataset))
-
-
-# More than any file counts in earnest, and no wider than a column of figures.
-LARGEST_COUNT = 10**9
-
-
-def capped(count: int | None) -> int:
-    """A count of at most LARGEST_COUNT; 0 for None."""
-    return min(count or 0, LARGEST_COUNT)
 
 
 def star_rows(dataset: Dataset) -> tuple[StarRow, ...]:

@@ -23,10 +23,15 @@ from reviewslib.dataset.strict_json import encode
 from reviewslib.files import Stamp, last_change, read_unchanging, stamp
 from reviewslib.links import ServiceUrls, topic_link_header
 from reviewslib.mcp_tools import Toolbox, toolbox_of
-from reviewslib.web import embed, pages, representations
+from reviewslib.web import representations
+from reviewslib.web.crawlers import robots_text, sitemap
 from reviewslib.web.feeds import atom_feed, json_feed
+from reviewslib.web.home_page import html_page, llms_text
+from reviewslib.web.pictures import badge, icon
+from reviewslib.web.policies import policies_by_path
 from reviewslib.web.representations import Headers, Representation, represent
 from reviewslib.web.site import Site, site_of
+from reviewslib.web.templating import load_templates
 
 # ---- Data files ----
 
@@ -102,12 +107,8 @@ def load_program_files(package: Path = PACKAGE) -> ProgramFiles:
     files = (
         file for file in package.rglob("*") if file.is_file() and file.suffix != ".pyc"
     )
-    environment = pages.load_templates(package / "web" / "templates")
-    policies = {
-        links.HOME_PATH: pages.page_headers(environment),
-        links.EMBED_PATH: embed.frame_headers(environment),
-        links.BADGE_PATH: embed.BADGE_HEADERS,
-    }
+    environment = load_templates(package / "web" / "templates")
+    policies = policies_by_path(environment)
     return ProgramFiles(
         shipped_contract(), environment, policies, max(map(last_change, files))
     )
@@ -245,7 +246,7 @@ def fixed_bodies(
     urls = site.urls
     atom = atom_feed(dataset, urls, datetime.fromtimestamp(modified, UTC))
     contract = encode(served_contract(program.contract, dataset, urls))
-    markdown = pages.llms_text(site)
+    markdown = llms_text(site)
     insights_changed = latest if files.insights is None else files.insights_changed
     return {
         links.REVIEWS_PATH: (dataset.reviews_json, representations.JSON_TYPE, latest),
@@ -266,7 +267,7 @@ def fixed_bodies(
             files.reviews_changed,
         ),
         links.HOME_PATH: (
-            pages.html_page(site),
+            html_page(site),
             representations.HTML_TYPE,
             latest,
         ),
@@ -274,17 +275,17 @@ def fixed_bodies(
         MARKDOWN: (markdown, representations.MARKDOWN_TYPE, latest),
         links.LLMS_PATH: (markdown, representations.TEXT_TYPE, latest),
         links.SITEMAP_PATH: (
-            pages.sitemap(site),
+            sitemap(site),
             representations.XML_TYPE,
             files.reviews_changed,
         ),
-        links.ROBOTS_PATH: (pages.robots_text(urls), representations.TEXT_TYPE, 0),
+        links.ROBOTS_PATH: (robots_text(urls), representations.TEXT_TYPE, 0),
         links.BADGE_PATH: (
-            embed.badge(site),
+            badge(site),
             representations.ICON_TYPE,
             files.reviews_changed,
         ),
-        links.ICON_PATH: (pages.favicon(site.templates), representations.ICON_TYPE, 0),
+        links.ICON_PATH: (icon(site.templates), representations.ICON_TYPE, 0),
     }
 
 

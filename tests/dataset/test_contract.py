@@ -23,7 +23,7 @@ from reviewslib.dataset.contract import BadData, Fault, FileSchema, Parameter, r
 from reviewslib.dataset.query import Query
 from reviewslib.dataset.reviews import FILTERS
 from reviewslib.dataset.strict_json import members
-from reviewslib.web import app, pages
+from reviewslib.web import app, list_page
 
 SCHEMAS: Object = DOCUMENT["components"]["schemas"]
 FILE_SCHEMAS: Object = small.FILE_SCHEMAS["$defs"]
@@ -124,7 +124,7 @@ def test_the_list_takes_the_filters_of_the_search_and_a_page() -> None:
     filters = {
         name: small.PARAMETERS[name]
         for name in small.PARAMETERS
-        if name not in pages.PAGING
+        if name not in list_page.PAGING
     }
     page = Parameter(
         "page", "integer", CONTRACT.list_parameters["page"].description, 1, 1, 1_000_000

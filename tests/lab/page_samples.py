@@ -8,7 +8,7 @@ from typing import Any
 from lab.small_files import CONTRACT, loaded
 from reviewslib.dataset.reviews import Dataset, load
 from reviewslib.links import service_urls
-from reviewslib.web.pages import load_templates
+from reviewslib.web.templating import load_templates
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SAMPLE = ROOT / "data"

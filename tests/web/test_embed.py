@@ -26,7 +26,7 @@ import reviewsd
 from reviewslib.dataset.query import forgiving_values
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.process.settings import Settings
-from reviewslib.web import embed
+from reviewslib.web import embed, pictures, policies
 from reviewslib.web.representations import Request
 from reviewslib.web.site import site_of
 
@@ -49,7 +49,7 @@ def test_the_badge_says_the_rating_in_stars_and_words_that_fit(
     rating: Any, count: Any, words: str, width: str
 ) -> None:
     figures = {"rating_value": rating, "review_count": count}
-    picture = embed.badge(
+    picture = pictures.badge(
         site_of(TEMPLATES, dataset_of(a_file(aggregate_rating=figures)), URLS)
     )
     assert len(picture) < 2048
@@ -150,7 +150,7 @@ def test_a_long_review_is_cut_and_leads_to_the_whole_one(
 # ---- Responses ----
 
 APP = reviewsd.application_of(Settings(data=SAMPLE))
-POLICY = {(name.lower(), value) for name, value in embed.frame_headers(TEMPLATES)}
+POLICY = {(name.lower(), value) for name, value in policies.frame_headers(TEMPLATES)}
 
 
 def test_any_website_may_show_the_badge() -> None:

@@ -13,7 +13,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -41,8 +41,18 @@ from reviewslib.dataset.query import BadQuery, Query, query_of_page
 from reviewslib.dataset.reviews import Dataset, in_any_order
 from reviewslib.dataset.text import loose_words
 from reviewslib.links import service_urls
-from reviewslib.web import embed, pages
+from reviewslib.web import crawlers, embed, figures, policies, shown_text
+from reviewslib.web import (
+    list_page as lists,
+)
+from reviewslib.web import (
+    review_page as reviews,
+)
+from reviewslib.web.chart import trend
+from reviewslib.web.home_page import html_page, llms_text
+from reviewslib.web.marks import marked
 from reviewslib.web.site import site_of
+from reviewslib.web.templating import load_templates
 
 REVIEWS_FILE, INSIGHTS_FILE = DATA_SETS["sample"]()
 SAMPLE = dataset_of(REVIEWS_FILE, INSIGHTS_FILE)
@@ -51,17 +61,17 @@ SAMPLE = dataset_of(REVIEWS_FILE, INSIGHTS_FILE)
 
 
 def home_page(dataset: Dataset) -> str:
-    return pages.html_page(site_of(TEMPLATES, dataset, URLS)).decode()
+    return html_page(site_of(TEMPLATES, dataset, URLS)).decode()
 
 
 def llms(dataset: Dataset) -> str:
-    return pages.llms_text(site_of(TEMPLATES, dataset, URLS)).decode()
+    return llms_text(site_of(TEMPLATES, dataset, URLS)).decode()
 
 
 def list_page(dataset: Dataset, **values: Any) -> str:
     """A page of the reviews that a query with these values finds."""
-    query = Query(**{"limit": pages.PAGE_SIZE} | values)
-    return pages.list_page(
+    query = Query(**{"limit": lists.PAGE_SIZE} | values)
+    return lists.list_page(
         site_of(TEMPLATES, dataset, URLS), query, in_any_order(dataset, query)
     ).decode()
 
@@ -69,21 +79,21 @@ def list_page(dataset: Dataset, **values: Any) -> str:
 def invalid_list_page(dataset: Dataset, **values: str) -> str:
     """The form, filled in with these values, which are wrong."""
     with pytest.raises(BadQuery) as refusal:
-        query_of_page(CONTRACT.list_parameters, list(values.items()), pages.PAGE_SIZE)
-    return pages.invalid_list_page(
+        query_of_page(CONTRACT.list_parameters, list(values.items()), lists.PAGE_SIZE)
+    return lists.invalid_list_page(
         site_of(TEMPLATES, dataset, URLS), list(values.items()), refusal.value
     ).decode()
 
 
 def review_page(dataset: Dataset) -> str:
-    return pages.review_page(
+    return reviews.review_page(
         site_of(TEMPLATES, dataset, URLS), dataset.reviews[0]
     ).decode()
 
 
 def every_page(dataset: Dataset, text: str) -> list[str]:
     """Every kind of page, the home page first and the frame last, with `text` in the form."""
-    beyond = pages.BeyondLastPage(Query(query=text, source=text), 2)
+    beyond = lists.BeyondLastPage(Query(query=text, source=text), 2)
     frame = {
         "limit": 10,
         "theme": "auto",
@@ -102,10 +112,10 @@ def every_page(dataset: Dataset, text: str) -> list[str]:
             min_rating="y" + text,
         ),
         review_page(dataset),
-        pages.not_found_page(
+        reviews.not_found_page(
             site_of(TEMPLATES, dataset, URLS), is_review=True
         ).decode(),
-        pages.beyond_page(site_of(TEMPLATES, dataset, URLS), beyond).decode(),
+        lists.beyond_page(site_of(TEMPLATES, dataset, URLS), beyond).decode(),
         embed.frame(site_of(TEMPLATES, dataset, URLS), **frame).decode(),
     ]
 
@@ -176,20 +186,24 @@ def test_any_text_is_shown_as_written_and_becomes_no_markup(text: str) -> None:
         assert set(found) <= harmless
         scripts = [shape for shape in found if shape[0] == "script"]
         assert (found.count(("style",)), len(scripts)) == (1, document is documents[0])
-        assert not pages.FORBIDDEN.search(re.sub("<script.*?</script>", "", document))
+        assert not shown_text.FORBIDDEN.search(
+            re.sub("<script.*?</script>", "", document)
+        )
     script = raw(documents[0], "script")
     assert not set("<>&") & set(script)
     data = json.loads(script)
     assert (data["name"], data["description"]) == (
-        pages.one_line(text),
-        pages.paragraphs(text),
+        shown_text.one_line(text),
+        shown_text.paragraphs(text),
     )
     assert not re.search("[\u202a-\u202e\u2066-\u2069]", data["name"]), (
         "it would reverse a sentence"
     )
     for name in ("customer-words", "description"):
         (shown,) = re.findall(f'<p class="{name}" dir="auto">([^<]*)</p>', documents[0])
-        assert html.unescape(shown) == pages.FORBIDDEN.sub("", pages.paragraphs(text))
+        assert html.unescape(shown) == shown_text.FORBIDDEN.sub(
+            "", shown_text.paragraphs(text)
+        )
 
 
 def curl_lines(text: str) -> list[str]:
@@ -205,7 +219,7 @@ def test_no_text_breaks_out_of_its_line_in_llms_txt(text: str) -> None:
     beginnings = "(?m)^(?:## [A-Z][a-z ]*|[#>-].)?"
     assert set(re.findall(beginnings, hostile)) == set(re.findall(beginnings, tame))
     assert curl_lines(hostile) == curl_lines(tame)
-    assert re.fullmatch("[a-z0-9-]+", pages.slug(text))
+    assert re.fullmatch("[a-z0-9-]+", shown_text.slug(text))
 
 
 @pytest.mark.parametrize(
@@ -237,7 +251,7 @@ def test_no_text_breaks_out_of_its_line_in_llms_txt(text: str) -> None:
 def test_words_are_marked_and_long_texts_are_cut_around_them(
     text: str, query: str, shown: str
 ) -> None:
-    assert pages.marked(text, loose_words(query)) == shown
+    assert marked(text, loose_words(query)) == shown
 
 
 # ---- Values ----
@@ -281,14 +295,17 @@ def test_words_are_marked_and_long_texts_are_cut_around_them(
 def test_a_value_is_shown_briefly_and_without_harm(
     name: str, arguments: Any, shown: str
 ) -> None:
-    assert getattr(pages, name)(*arguments) == shown
+    assert (
+        getattr(figures if hasattr(figures, name) else shown_text, name)(*arguments)
+        == shown
+    )
 
 
 def test_templates_are_read_at_load_and_know_all_their_names(tmp_path: Path) -> None:
     copy = shutil.copytree(TEMPLATES_DIRECTORY, tmp_path / "templates")
-    loaded = pages.load_templates(copy)
+    loaded = load_templates(copy)
     shutil.rmtree(copy)
-    assert pages.html_page(site_of(loaded, SAMPLE, URLS)).decode() == home_page(SAMPLE)
+    assert html_page(site_of(loaded, SAMPLE, URLS)).decode() == home_page(SAMPLE)
     with pytest.raises(jinja2.UndefinedError):
         loaded.from_string("{{ unknown }}").render()
 
@@ -340,7 +357,7 @@ def test_pages_stay_small_whatever_the_files_hold() -> None:
 def count_at(dataset: Dataset, query_string: str) -> Any:
     """The number of reviews in the list at an address that a page has, by its query string."""
     pairs = parse_qsl(html.unescape(query_string))
-    query = query_of_page(CONTRACT.list_parameters, pairs, pages.PAGE_SIZE)
+    query = query_of_page(CONTRACT.list_parameters, pairs, lists.PAGE_SIZE)
     return in_any_order(dataset, query).frame["matched"]
 
 
@@ -377,14 +394,14 @@ def test_every_count_links_to_a_list_of_so_many_reviews(
 def test_what_is_mentioned_most_comes_first() -> None:
     counts = {"a": None, "b": 0, "c": 5, "d": 10**10, "e": 5}
     entries = [{"id": id, "mention_count": count} for id, count in counts.items()]
-    assert [entry["id"] for entry in pages.by_mentions(entries, 3)] == ["d", "c", "e"]
+    assert [entry["id"] for entry in figures.by_mentions(entries, 3)] == ["d", "c", "e"]
 
 
 def test_aspects_that_nobody_judges_have_empty_bars_and_a_scale() -> None:
     counts = dict.fromkeys(
         ("mention_count", "positive_count", "neutral_count", "negative_count")
     )
-    (aspect,) = pages.aspects([counts])
+    (aspect,) = figures.aspects([counts])
     assert [length for _, _, length in aspect["bar"]] == [0, 0, 0]
     assert aspect["width"] == 1
 
@@ -404,9 +421,8 @@ TWO_MONTHS = months(("2025-01", 5, 4), ("2025-02", 5, 4))
 
 
 def test_the_chart_has_a_dot_a_month_and_a_line_of_averages() -> None:
-    assert pages.trend(
-        [*FOUR_MONTHS, *months(("2026-01", None, 9), ("2020-03", 1, 1))]
-    ) == {
+    monthly = [*FOUR_MONTHS, *months(("2026-01", None, 9), ("2020-03", 1, 1))]
+    assert asdict(trend(monthly)) == {
         "levels": [(3, 1), (4, 0.5), (5, 0)],
         "januaries": [(2025, 0.5)],
         "dots": [(0, 1, 5), (0.5, 0, 5), (0.75, 0.5, 3.5), (1, 0.5, 3.5)],
@@ -430,9 +446,9 @@ def test_the_chart_has_a_dot_a_month_and_a_line_of_averages() -> None:
 def test_three_months_and_ten_reviews_make_a_chart(
     monthly: Any, levels: list[int] | None
 ) -> None:
-    chart = pages.trend(monthly)
-    assert [stars for stars, _ in chart.get("levels", ())] == (levels or [])
-    assert bool(chart) is bool(levels)
+    chart = trend(monthly)
+    shown = [stars for stars, _ in chart.levels] if chart else None
+    assert shown == levels
 
 
 # ---- What depends on the data ----
@@ -544,7 +560,10 @@ FRAME_SCOPE = (
 
 @pytest.mark.parametrize(
     ("kind", "headers", "scope", "other"),
-    [(0, pages.page_headers, *PAGE_SCOPE), (-1, embed.frame_headers, *FRAME_SCOPE)],
+    [
+        (0, policies.page_headers, *PAGE_SCOPE),
+        (-1, policies.frame_headers, *FRAME_SCOPE),
+    ],
     ids=["page", "frame"],
 )
 def test_a_policy_allows_the_style_of_its_page_and_no_script(
@@ -571,7 +590,7 @@ def test_a_sitemap_has_a_limit_and_the_days_of_changes() -> None:
         date="2026-01-03",
         owner_reply={"text": "x", "date": "2026-02-01T00:00:00Z"},
     )
-    text = pages.sitemap(
+    text = crawlers.sitemap(
         site_of(TEMPLATES, dataset_of(a_file(review("a&b"), replied)), URLS), limit=1
     ).decode()
     found = re.findall("<loc>(.*?)</loc><lastmod>(.*?)</lastmod>", text)
@@ -583,7 +602,7 @@ def test_a_sitemap_has_a_limit_and_the_days_of_changes() -> None:
 def test_a_shell_reads_every_curl_line_as_it_is_meant() -> None:
     strange = service_urls("https://reviews.example/a'b&c")
     shown = html.unescape(
-        raw(pages.html_page(site_of(TEMPLATES, SAMPLE, strange)).decode(), "code")
+        raw(html_page(site_of(TEMPLATES, SAMPLE, strange)).decode(), "code")
     )
     commands = [
         shlex.split(line) for line in re.findall(r"curl .*?(?=curl |claude )", shown)
@@ -593,16 +612,17 @@ def test_a_shell_reads_every_curl_line_as_it_is_meant() -> None:
         strange.mcp,
         strange.hub,
     ]
-    lines = curl_lines(pages.llms_text(site_of(TEMPLATES, SAMPLE, strange)).decode())
+    lines = curl_lines(llms_text(site_of(TEMPLATES, SAMPLE, strange)).decode())
     assert len(commands) == 13 and lines and all(line in shown for line in lines)
 
 
 def test_no_document_mentions_a_hub_that_is_turned_off() -> None:
     quiet = replace(URLS, hub="")
     texts = (
-        pages.html_page(site_of(TEMPLATES, SAMPLE, quiet)),
-        pages.llms_text(site_of(TEMPLATES, SAMPLE, quiet)),
+        html_page(site_of(TEMPLATES, SAMPLE, quiet)),
+        llms_text(site_of(TEMPLATES, SAMPLE, quiet)),
     )
     assert not any(
-        re.search(rb"websub|hub\.", text) for text in (*texts, pages.robots_text(quiet))
+        re.search(rb"websub|hub\.", text)
+        for text in (*texts, crawlers.robots_text(quiet))
     )

@@ -1,0 +1,109 @@
+"""The home page, and the same in Markdown for language models: what they show of the data.
+
+This module selects and limits; words and markup are in `page.html` and `llms.txt`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from reviewslib.dataset.insights import ENTITY_KINDS, QUOTATION_MARKS, language_models
+from reviewslib.dataset.reviews import Dataset
+from reviewslib.dataset.strict_json import Json, Object
+from reviewslib.web.chart import trend
+from reviewslib.web.figures import aspects, by_mentions
+from reviewslib.web.shown_text import MAX_LINE, one_line, paragraphs, slug
+from reviewslib.web.site import Site
+from reviewslib.web.structured_data import MAX_AREAS, MAX_HOURS, structured_data
+from reviewslib.web.templating import rendered
+
+# Numbers of entries: what fits a screen or two; a section that leaves some out says so.
+MAX_TOPICS = 6
+MAX_QUESTIONS = 10
+MAX_ENTITIES = 8
+MAX_REVIEWS = 12
+# The file for models is read whole, so it has fewer reviews, each in a line.
+LLMS_REVIEWS = 10
+# Characters of the review in the header; "Great!" says nothing beside a rating.
+SHORTEST_LEAD = 20
+# The day in the example of `/api/reviews/since/` where there is no review.
+EXAMPLE_DAY = "2026-01-01"
+
+
+def html_page(site: Site) -> bytes:
+    """The home page without its empty sections, `text/html; charset=utf-8`."""
+    return rendered(site, "page.html", **_shown(site))
+
+
+def llms_text(site: Site) -> bytes:
+    """The home page in Markdown for language models (llmstxt.org), UTF-8."""
+    return rendered(site, "llms.txt", **_shown(site))
+
+
+def _shown(site: Site) -> dict[str, Any]:
+    """The variables of both."""
+    dataset = site.dataset
+    insights = dataset.insights
+    quote = one_line(insights.get("pull_quote"), MAX_LINE).strip(QUOTATION_MARKS)
+    lead = None if quote else _newest_with_text(dataset.newest)
+    newest = dataset.newest[:MAX_REVIEWS]
+    return {
+        **_business_facts(dataset.business),
+        **_insights(insights),
+        "quote": quote,
+        "lead": lead,
+        "MAX_REVIEWS": MAX_REVIEWS,
+        "reviews": [review for review in newest if review is not lead],
+        "newest": dataset.newest[:LLMS_REVIEWS],
+        "newest_day": _newest_day(dataset),
+        "structured_data": structured_data(dataset.business, site.urls),
+    }
+
+
+def _business_facts(business: Object) -> dict[str, Json]:
+    return {
+        "hours": (business.get("hours") or ())[:MAX_HOURS],
+        "areas": (business.get("service_areas") or ())[:MAX_AREAS],
+        "slug": slug(business["name"]),
+    }
+
+
+def _insights(insights: Object) -> dict[str, Any]:
+    """What is shown of the insights; `totals` counts the mentioned entries by kind."""
+    shown: dict[str, Any] = {
+        "insights": insights,
+        "is_read_by_model": bool(language_models(insights)),
+        "aspects": aspects(insights["aspects"]),
+        "topics": by_mentions(insights["topics"], MAX_TOPICS),
+        "trend": trend(insights["temporal"]["monthly"]),
+        "questions": insights["faq"][:MAX_QUESTIONS],
+        "totals": _totals(insights),
+    }
+    for kind in ENTITY_KINDS:
+        shown[kind] = by_mentions(insights["entities"][kind], MAX_ENTITIES)
+    return shown
+
+
+def _totals(insights: Object) -> dict[str, int]:
+    entries: Mapping[str, Sequence[Object]] = {
+        "aspects": insights["aspects"],
+        "topics": insights["topics"],
+        **insights["entities"],
+    }
+    totals = {"questions": len(insights["faq"])}
+    for kind, listed in entries.items():
+        totals[kind] = sum(entry["mention_count"] != 0 for entry in listed)
+    return totals
+
+
+def _newest_with_text(reviews: Sequence[Object]) -> Object | None:
+    """The newest review with some text, whatever its rating: the header has it where nobody chose a quotation."""
+    for review in reviews:
+        if len(paragraphs(review["text"])) >= SHORTEST_LEAD:
+            return review
+    return None
+
+
+def _newest_day(dataset: Dataset) -> str:
+    return dataset.reviews[0].day if dataset.reviews else EXAMPLE_DAY

@@ -1,0 +1,193 @@
+"""The list of reviews, a page at a time, with its search form.
+
+Labels and kinds of the form's fields are in `templates/fields.json`; this module says which reviews, which
+choices and which other searches a page has.
+
+Sections: Addresses of lists - Pages - Choices of the form - Similar searches
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
+from functools import partial
+from itertools import islice
+from typing import Any, NamedTuple
+
+from reviewslib.dataset import provenance
+from reviewslib.dataset.query import BadQuery, Query
+from reviewslib.dataset.reviews import (
+    Dataset,
+    ReviewList,
+    in_any_order,
+    service_labels,
+)
+from reviewslib.dataset.strict_json import SURROGATE
+from reviewslib.dataset.text import MAX_WORDS, loose_words
+from reviewslib.links import ServiceUrls
+from reviewslib.web.review_page import decoded
+from reviewslib.web.shown_text import MAX_LINE
+from reviewslib.web.site import Site
+from reviewslib.web.templating import rendered
+
+# Reviews on a page.
+PAGE_SIZE = 20
+# Parameters of a query that are no filters.
+PAGING = ("limit", "offset")
+
+# ---- Addresses of lists ----
+
+
+def filter_values(query: Query) -> dict[str, str]:
+    """The filters of a query by name, as the form submits them, in the order of the contract."""
+    values = {}
+    for name, value in asdict(query).items():
+        if value and name not in PAGING:
+            values[name] = value if isinstance(value, str) else f"{value:.15g}"
+    return values
+
+
+def list_url(urls: ServiceUrls, values: Mapping[str, str], number: int = 1) -> str:
+    """The URL of a page of the list with these filters."""
+    if number == 1:
+        return urls.selection(**values)
+    return urls.selection(**values, page=number)
+
+
+def last_page(matches: ReviewList) -> int:
+    """The number of the last page; 1 without matches."""
+    matched: int = matches.frame["matched"]
+    return max(1, math.ceil(matched / PAGE_SIZE))
+
+
+# ---- Pages ----
+
+
+class BeyondLastPage(LookupError):
+    """`query` requests a page after the last one of its list, whose number is `last`."""
+
+    def __init__(self, query: Query, last: int):
+        self.query = query
+        self.last = last
+
+
+def list_page(site: Site, query: Query, matches: ReviewList) -> bytes:
+    """A page of `matches`, the result of `query`, with the form, `text/html; charset=utf-8`."""
+    values = filter_values(query)
+    return _form_page(
+        site,
+        values=values,
+        issues={},
+        matched=matches.frame["matched"],
+        number=query.offset // PAGE_SIZE + 1,
+        last=last_page(matches),
+        page_url=partial(list_url, site.urls, values),
+        url_without=partial(_url_without, site.urls, values),
+        reviews=[decoded(review) for review in matches.reviews],
+        words=loose_words(query.query or ""),
+        MAX_WORDS=MAX_WORDS,
+        suggestions=[] if matches.reviews else list(_suggestions(site, query)),
+    )
+
+
+def _url_without(urls: ServiceUrls, values: Mapping[str, str], name: str) -> str:
+    """The URL of the list without one of its filters."""
+    return list_url(urls, {key: values[key] for key in values if key != name})
+
+
+def invalid_list_page(
+    site: Site, parameters: Iterable[tuple[str, str]], bad: BadQuery
+) -> bytes:
+    """The form with the submitted `parameters` and their errors, `text/html; charset=utf-8`."""
+    values = {}
+    for name, value in parameters:
+        if value:
+            values[name] = SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
+    return _form_page(
+        site,
+        values=values,
+        issues={issue.parameter: issue.message for issue in bad.issues},
+        number=1,
+        last=1,
+    )
+
+
+def _form_page(site: Site, **shown: Any) -> bytes:
+    """A page with the form; `more` has words for the fields that are folded away."""
+    choices = _choices(site.dataset)
+    more = []
+    for parameter, field in site.fields.items():
+        has_choice = choices.get(parameter, True)
+        if field["stands"] == "more" and has_choice and field["summary"] not in more:
+            more.append(field["summary"])
+    return rendered(site, "list.html", choices=choices, more=more, **shown)
+
+
+def beyond_page(site: Site, beyond: BeyondLastPage) -> bytes:
+    """The page of a 404 response for a page after the last one, `text/html; charset=utf-8`."""
+    last_url = list_url(site.urls, filter_values(beyond.query), beyond.last)
+    return rendered(
+        site, "not_found.html", is_review=False, last=beyond.last, last_url=last_url
+    )
+
+
+# ---- Choices of the form ----
+
+# People, services or sources. A longer list is slower to use than the field for words.
+MAX_CHOICES = 60
+
+
+def _choices(dataset: Dataset) -> dict[str, dict[str, str]]:
+    """By parameter whose choices are in the data: their labels by value."""
+    labels = service_labels(dataset)
+    people = _offered(dataset.technicians)
+    services = _offered(dataset.services)
+    sources = _offered(dataset.sources)
+    return {
+        "mentions_technician": {name: name for name in people},
+        "mentions_service": {id: labels.get(id, id) for id in services},
+        "source": {source: provenance.source_name(source) for source in sources},
+    }
+
+
+def _offered(names: Iterable[str]) -> Iterable[str]:
+    short = (name for name in names if len(name) <= MAX_LINE)
+    return islice(short, MAX_CHOICES)
+
+
+# ---- Similar searches ----
+
+
+class Suggestion(NamedTuple):
+    """A search that finds reviews: like another one without the filter `parameter`.
+
+    If there is a `word`, the filter keeps only this word.
+    """
+
+    parameter: str
+    word: str | None
+    matched: int
+    url: str
+
+
+def _suggestions(site: Site, query: Query) -> Iterator[Suggestion]:
+    """The searches with one filter less, or with one word alone, that find reviews."""
+    for parameter, word in _changes(query):
+        change: dict[str, Any] = {parameter: word}
+        wider = replace(query, **change)
+        matched = in_any_order(site.dataset, wider).frame["matched"]
+        if matched:
+            url = list_url(site.urls, filter_values(wider))
+            yield Suggestion(parameter, word, matched, url)
+
+
+def _changes(query: Query) -> Iterator[tuple[str, str | None]]:
+    """The changed filters with their new values; None leaves a filter out."""
+    for name in filter_values(query):
+        yield name, None
+    words = dict.fromkeys((query.query or "").split())
+    # A word of marks alone, such as an accent, is none that texts can have.
+    sought = [word for word in words if loose_words(word)]
+    for word in sought[:MAX_WORDS]:
+        yield "query", word
