@@ -31,8 +31,9 @@ from reviewslib.dataset.query import echo, nearest
 from reviewslib.dataset.reviews import ReviewList
 from reviewslib.dataset.strict_json import Json, NotJson, decode
 from reviewslib.mcp_tools import TOOLS, Toolbox
-from reviewslib.web.representations import (
+from reviewslib.messages import (
     JSON_TYPE,
+    NO_STORE,
     GetHeader,
     Headers,
     Response,
@@ -86,10 +87,6 @@ class RpcError(Exception):
 
 
 EVENT_TYPE = "text/event-stream"
-NO_STORE = (
-    "Cache-Control",
-    "no-store",
-)  # 404 and 405 are cacheable by default (RFC 9110 section 15.1)
 ACCEPTED = Response(
     HTTPStatus.ACCEPTED, (NO_STORE,), b""
 )  # for notifications; a body breaks some clients

@@ -31,6 +31,7 @@ from reviewslib.dataset.contract import BadData
 from reviewslib.dataset.insights import ENTITY_KINDS
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.links import TOPIC_PATHS, service_urls
+from reviewslib.messages import Request, joined
 from reviewslib.process import listening, serving
 from reviewslib.process.logs import start_log
 from reviewslib.process.service_manager import ServiceManager
@@ -43,10 +44,9 @@ from reviewslib.process.settings import (
     read_settings,
 )
 from reviewslib.terminal import EXIT_BAD_DATA, EXIT_FAILURE, EXIT_SUCCESS
-from reviewslib.web.app import STORE_PATHS, VERSION, Application
+from reviewslib.web.app import VERSION, Application
 from reviewslib.web.figures import count_text
-from reviewslib.web.reload import Reloader, loaded_text, utc_text
-from reviewslib.web.representations import Request, joined, resolved
+from reviewslib.web.reload import Reloader, loaded_text, settle_memory, utc_text
 from reviewslib.web.snapshot import Snapshot, load_program_files
 from reviewslib.websub import store
 from reviewslib.websub.callbacks import CallbackClient
@@ -193,10 +193,10 @@ def run(settings: Settings, deadlines: serving.Deadlines | None = None) -> NoRet
         poll = partial(reloader.run, settings.reload_interval)
         threading.Thread(target=poll, name="reload", daemon=True).start()
 
+    settle_memory()
     sys.setswitchinterval(SWITCH_SECONDS)
     service = serving.Service(
         application=application,
-        store_paths=STORE_PATHS,
         listener=listener,
         max_connections=settings.max_connections,
         access_log=settings.access_log,
@@ -274,7 +274,7 @@ def get(settings: Settings, target: str) -> int:
     request = Request(
         "GET", decoded, query_string.decode("latin-1"), {"host": "localhost"}.get
     )
-    response = resolved(application_of(settings).respond(request))
+    response = application_of(settings).respond(request)
     write_output(joined(response.body))
     return EXIT_SUCCESS if response.status < 400 else EXIT_FAILURE
 

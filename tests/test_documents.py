@@ -28,11 +28,11 @@ from reviewslib.annotator import command as annotator
 from reviewslib.dataset.contract import resolve
 from reviewslib.dataset.reviews import LARGEST_REVIEW_BYTES
 from reviewslib.importer import command as importer
+from reviewslib.messages import LARGEST_BODY_BYTES
 from reviewslib.process import serving
 from reviewslib.process.settings import Settings, flag_name, setting_text, variable_name
 from reviewslib.web import app, snapshot
 from reviewslib.web.home_page import html_page
-from reviewslib.web.representations import LARGEST_BODY_BYTES
 from reviewslib.web.site import site_of
 
 FILES = [
@@ -241,15 +241,15 @@ def test_the_table_of_parameters_is_the_contract() -> None:
 
 def test_the_table_of_limits_is_the_program() -> None:
     deadlines = serving.Deadlines()
-    jobs = f"at a time, {serving.MAX_JOBS} including those that wait"
+    jobs = f"at a time, {serving.MAX_WAITING} including those that wait"
     silence = f"a client that reads nothing for {deadlines.silence} seconds"
     limits = {
         "head of a request": f"{serving.MAX_HEAD_BYTES / 1024:g} KiB within {deadlines.head} seconds",
         "body of a request": f"{LARGEST_BODY_BYTES / 1024:g} KiB within {deadlines.body} seconds",
         "response": f"{deadlines.response} seconds; {silence}",
         "connections": f"`--max-connections`, {Settings().max_connections:,} by default",
-        "searches, pages and calls of `/mcp` that are computed": f"{serving.WORKER_THREADS} {jobs}",
-        "requests to the hub": f"{serving.STORE_THREADS} {jobs}",
+        "searches, pages and calls of `/mcp` that are computed": f"1 {jobs}",
+        "requests to the hub": f"1 {jobs}",
         "a review in the file": f"{LARGEST_REVIEW_BYTES / 1024:g} KiB",
         "`systemctl stop`": f"{math.ceil(serving.BEFORE_STOP_SECONDS + serving.STOP_SECONDS)} seconds",
     }

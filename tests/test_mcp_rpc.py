@@ -19,7 +19,7 @@ from lab.small_files import any_json, any_text, mutations
 
 from mcp_rpc import McpEndpoint
 from reviewslib.mcp_tools import TOOLS
-from reviewslib.web.representations import Response
+from reviewslib.messages import Response
 
 HANDSHAKE_VERSIONS = ["2025-03-26", "2025-06-18", "2025-11-25"]
 STATELESS = "2026-07-28"

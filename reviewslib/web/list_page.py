@@ -64,14 +64,6 @@ def last_page(matches: ReviewList) -> int:
 # ---- Pages ----
 
 
-class BeyondLastPage(LookupError):
-    """`query` requests a page after the last one of its list, whose number is `last`."""
-
-    def __init__(self, query: Query, last: int):
-        self.query = query
-        self.last = last
-
-
 def list_page(site: Site, query: Query, matches: ReviewList) -> bytes:
     """A page of `matches`, the result of `query`, with the form, `text/html; charset=utf-8`."""
     values = filter_values(query)
@@ -124,11 +116,11 @@ def _form_page(site: Site, **shown: Any) -> bytes:
     return rendered(site, "list.html", choices=choices, more=more, **shown)
 
 
-def beyond_page(site: Site, beyond: BeyondLastPage) -> bytes:
-    """The page of a 404 response for a page after the last one, `text/html; charset=utf-8`."""
-    last_url = list_url(site.urls, filter_values(beyond.query), beyond.last)
+def beyond_page(site: Site, query: Query, last: int) -> bytes:
+    """The page of a 404 response for a page after the last one of a list, HTML."""
+    last_url = list_url(site.urls, filter_values(query), last)
     return rendered(
-        site, "not_found.html", is_review=False, last=beyond.last, last_url=last_url
+        site, "not_found.html", is_review=False, last=last, last_url=last_url
     )
 
 

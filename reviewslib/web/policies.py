@@ -11,7 +11,7 @@ import hashlib
 from jinja2 import Environment
 
 from reviewslib import links
-from reviewslib.web.representations import Headers
+from reviewslib.messages import Headers
 
 REFERRER = ("Referrer-Policy", "strict-origin-when-cross-origin")
 ANY_SITE = ("Cross-Origin-Resource-Policy", "cross-origin")

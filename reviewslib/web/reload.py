@@ -68,8 +68,9 @@ class Reloader:
         self._is_read = False
         files = read_files(self.directory)
         self._is_read = True
-        # The garbage collector would traverse the decoded files and stop all threads. Without it, the p99 of
-        # GETs during a reload of 10,000 reviews is 13 ms, not 39, and the reload takes an eighth less time.
+        # The garbage collector would traverse the decoded files and stop all threads.
+        # Without it, the p99 of GETs during a reload of 10,000 reviews is 13 ms, not
+        # 39, and the reload takes an eighth less time.
         gc.disable()
         try:
             return build_snapshot(
@@ -84,13 +85,12 @@ class Reloader:
 
     def run(self, poll_seconds: float) -> None:
         """Poll until the process ends."""
-        return_free_memory()  # from the first load
         while True:
             forced = self._woken.wait(poll_seconds)
             self._woken.clear()
             try:
                 if self.poll(forced):
-                    return_free_memory()
+                    settle_memory()
             except Exception:
                 log.exception("the data files could not be polled")
 
@@ -165,9 +165,19 @@ class Reloader:
         self.publish(snapshot)
 
 
-def return_free_memory() -> None:
-    """Return freed memory to the system: with 10,000 reviews 122 MB stay resident instead of 172."""
-    with suppress(OSError, AttributeError):  # only glibc has malloc_trim(3)
+def settle_memory() -> None:
+    """Call after a load, before the next request if there is a choice.
+
+    What is loaded stays, so the collector need not look at it again: each full
+    collection would stop all threads for 13 to 25 ms. What was freed is returned to
+    the system: with 10,000 reviews 122 MB stay resident instead of 172.
+    """
+    # The previous snapshot is garbage now, and frozen objects are never collected.
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+    # Only glibc has malloc_trim(3).
+    with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 

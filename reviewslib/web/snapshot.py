@@ -6,8 +6,7 @@ This module reads files; it knows no request and no socket. The time is an argum
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import resources
@@ -23,13 +22,24 @@ from reviewslib.dataset.strict_json import encode
 from reviewslib.files import Stamp, last_change, read_unchanging, stamp
 from reviewslib.links import ServiceUrls, topic_link_header
 from reviewslib.mcp_tools import Toolbox, toolbox_of
-from reviewslib.web import representations
+from reviewslib.messages import (
+    ATOM_TYPE,
+    HTML_TYPE,
+    ICON_TYPE,
+    JSON_TYPE,
+    MARKDOWN_TYPE,
+    TEXT_TYPE,
+    VARY_BY_CODING,
+    VARY_BY_TYPE,
+    XML_TYPE,
+    Headers,
+)
 from reviewslib.web.crawlers import robots_text, sitemap
 from reviewslib.web.feeds import atom_feed, json_feed
 from reviewslib.web.home_page import html_page, llms_text
 from reviewslib.web.pictures import badge, icon
 from reviewslib.web.policies import policies_by_path
-from reviewslib.web.representations import Headers, Representation, represent
+from reviewslib.web.representations import Representation, represent
 from reviewslib.web.site import Site, site_of
 from reviewslib.web.templating import load_templates
 
@@ -128,47 +138,43 @@ Bodies = dict[
 
 
 class RepresentationCache:
-    """A cache of computed representations, emptied before it would exceed its bound. Thread-safe.
+    """A cache of computed representations, emptied before it would exceed its bound.
 
-    The default is small: with 8 MiB, whose memory is seldom reused, unseen searches are a twentieth slower.
+    The computing thread alone adds; any thread may read. The bound is small: with 8
+    MiB, whose memory is seldom used again, unseen searches are a twentieth slower.
     """
+
+    # Of headers and objects, beside the bodies.
+    ENTRY_BYTES = 2048
 
     def __init__(self, max_bytes: int = 1024 * 1024):
         self._max_bytes = max_bytes
         self._bytes = 0
         self._entries: dict[ComputedKey, Representation] = {}
-        self._lock = threading.Lock()  # for writers
 
     def get(self, key: ComputedKey) -> Representation | None:
         """The representation cached under `key`."""
         return self._entries.get(key)
 
-    def get_or_make(
-        self, key: ComputedKey, make: Callable[[], Representation]
-    ) -> Representation:
-        """The representation cached under `key`, else the result of `make`, cached if it fits."""
-        if cached := self.get(key):
-            return cached
-        representation = make()
-        bodies = [
-            coding.body
-            for coding in (representation.identity, representation.gzip)
-            if coding
-        ]
-        body_bytes = sum(len(body) for body in bodies if isinstance(body, bytes))
-        entry_bytes = (
-            body_bytes + len(key[1]) + 2048
-        )  # the number is for headers and objects
-        with self._lock:
-            if key in self._entries:  # another thread was faster
-                return self._entries[key]
-            if self._bytes + entry_bytes > self._max_bytes:
-                self._entries = {}
-                self._bytes = 0
-            if entry_bytes <= self._max_bytes:
-                self._entries[key] = representation
-                self._bytes += entry_bytes
-        return representation
+    def add(self, key: ComputedKey, representation: Representation) -> None:
+        """Cache a representation under `key`, unless it alone exceeds the bound."""
+        entry_bytes = self._size_of(key, representation)
+        if entry_bytes > self._max_bytes:
+            return
+        if self._bytes + entry_bytes > self._max_bytes:
+            # A new dictionary: who reads meanwhile reads the old one.
+            self._entries = {}
+            self._bytes = 0
+        self._entries[key] = representation
+        self._bytes += entry_bytes
+
+    def _size_of(self, key: ComputedKey, representation: Representation) -> int:
+        size = self.ENTRY_BYTES + len(key[1])
+        for coding in (representation.identity, representation.gzip):
+            # Slices of the data are held by the snapshot anyway.
+            if coding and isinstance(coding.body, bytes):
+                size += len(coding.body)
+        return size
 
 
 class Snapshot(NamedTuple):
@@ -216,11 +222,7 @@ def build_snapshot(
             else ""
         )
         is_by_type = path in (links.HOME_PATH, DIRECTORY, MARKDOWN)
-        vary = (
-            representations.VARY_BY_TYPE
-            if is_by_type
-            else representations.VARY_BY_CODING
-        )
+        vary = VARY_BY_TYPE if is_by_type else VARY_BY_CODING
         policy = program.policies.get(path, ())
         fixed[path] = represent(
             body, content_type, date, link=link, vary=vary, policy=policy
@@ -249,43 +251,43 @@ def fixed_bodies(
     markdown = llms_text(site)
     insights_changed = latest if files.insights is None else files.insights_changed
     return {
-        links.REVIEWS_PATH: (dataset.reviews_json, representations.JSON_TYPE, latest),
+        links.REVIEWS_PATH: (dataset.reviews_json, JSON_TYPE, latest),
         links.INSIGHTS_PATH: (
             dataset.insights_json,
-            representations.JSON_TYPE,
+            JSON_TYPE,
             insights_changed,
         ),
         links.JSON_FEED_PATH: (
             json_feed(dataset, urls),
-            representations.JSON_TYPE,
+            JSON_TYPE,
             latest,
         ),
-        links.ATOM_FEED_PATH: (atom, representations.ATOM_TYPE, latest),
+        links.ATOM_FEED_PATH: (atom, ATOM_TYPE, latest),
         links.CONTRACT_PATH: (
             contract,
-            representations.JSON_TYPE,
+            JSON_TYPE,
             files.reviews_changed,
         ),
         links.HOME_PATH: (
             html_page(site),
-            representations.HTML_TYPE,
+            HTML_TYPE,
             latest,
         ),
-        DIRECTORY: (encode(urls.directory()), representations.JSON_TYPE, 0),
-        MARKDOWN: (markdown, representations.MARKDOWN_TYPE, latest),
-        links.LLMS_PATH: (markdown, representations.TEXT_TYPE, latest),
+        DIRECTORY: (encode(urls.directory()), JSON_TYPE, 0),
+        MARKDOWN: (markdown, MARKDOWN_TYPE, latest),
+        links.LLMS_PATH: (markdown, TEXT_TYPE, latest),
         links.SITEMAP_PATH: (
             sitemap(site),
-            representations.XML_TYPE,
+            XML_TYPE,
             files.reviews_changed,
         ),
-        links.ROBOTS_PATH: (robots_text(urls), representations.TEXT_TYPE, 0),
+        links.ROBOTS_PATH: (robots_text(urls), TEXT_TYPE, 0),
         links.BADGE_PATH: (
             badge(site),
-            representations.ICON_TYPE,
+            ICON_TYPE,
             files.reviews_changed,
         ),
-        links.ICON_PATH: (icon(site.templates), representations.ICON_TYPE, 0),
+        links.ICON_PATH: (icon(site.templates), ICON_TYPE, 0),
     }
 
 

@@ -1,4 +1,7 @@
-"""A program that serves an application for tests; it logs its address, and how its `before_stop` ended."""
+"""A program that serves an application for tests.
+
+It logs its address, and how its `before_stop` ended.
+"""
 
 import asyncio
 import logging
@@ -7,15 +10,15 @@ import sys
 import threading
 from typing import Any
 
+from reviewslib.messages import Request, Response
 from reviewslib.process import listening, serving
 from reviewslib.process.service_manager import ServiceManager
-from reviewslib.web.representations import Request, Response
 
 EMPTY = Response(200, (("Content-Length", "0"),), b"")
 
 
 class Stub:
-    """Answers every path. The response for /hold waits on a worker thread for a request of /go-on.
+    """Answers every path. The response for /hold waits on a thread for a request of /go-on.
 
     After /signal, a thread other than the main one takes SIGTERM.
     """
@@ -23,9 +26,9 @@ class Stub:
     def __init__(self) -> None:
         self.go_on = threading.Event()
 
-    def respond(self, request: Request) -> Any:
+    def prepared(self, request: Request) -> Response | None:
         if request.path == "/hold":
-            return self.held
+            return None
         if request.path == "/go-on":
             self.go_on.set()
         if request.path == "/signal":
@@ -34,9 +37,12 @@ class Stub:
             ).start()  # by then the event loop is idle
         return EMPTY
 
-    def held(self) -> Response:
+    def respond(self, request: Request) -> Response:
         self.go_on.wait(30)
         return EMPTY
+
+    def waits_for_disk(self, request: Request) -> bool:
+        return False
 
     def take_the_signal(self) -> None:
         self.go_on.set()
@@ -54,7 +60,6 @@ def main() -> None:
     port = listener.getsockname()[1]
     service = serving.Service(
         application=stub,
-        store_paths=frozenset(),
         listener=listener,
         max_connections=500,
         access_log=True,

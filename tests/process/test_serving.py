@@ -37,8 +37,8 @@ from lab.services import (
 )
 from lab.small_files import a_file, review
 
+from reviewslib.messages import LARGEST_BODY_BYTES, Response
 from reviewslib.process import logs, serving
-from reviewslib.web.representations import LARGEST_BODY_BYTES, Response
 
 
 @pytest.fixture(scope="module")
@@ -368,15 +368,25 @@ def seems_to_leave() -> Receive:
     return lambda: next(waits, leaves)()
 
 
-def bridge_to(respond: Callable[[Any], Any]) -> serving.Bridge:
-    """A bridge to an application, which answers with `respond`; a refusal is its detail and headers."""
+def bridge_to(
+    make: Callable[[Any], Response], prepared: Response | None = None
+) -> serving.Bridge:
+    """A bridge to an application that answers with `make`, unless it has a response.
+
+    A refusal is its detail and headers. /store waits for the disk.
+    """
     refuse = Mock(
         side_effect=lambda request, status, detail, headers: Response(
             status, headers, detail.encode()
         )
     )
-    application: Any = Mock(respond=respond, refuse=refuse)
-    return serving.Bridge(application, frozenset({"/store"}), serving.Deadlines())
+    application: Any = Mock(
+        prepared=Mock(return_value=prepared),
+        respond=make,
+        refuse=refuse,
+        waits_for_disk=lambda request: request.path == "/store",
+    )
+    return serving.Bridge(application, serving.Deadlines())
 
 
 async def sent(
@@ -408,47 +418,37 @@ LARGE = Response(200, (), [memoryview(b"head"), memoryview(bytes(9_000_000))])
 
 
 @pytest.mark.parametrize(
-    ("answer", "receive", "least", "most"),
+    ("prepared", "receive", "least", "most"),
     [
-        (LARGE, stays, 9_000_004, 9_000_004),
-        (LARGE, leaves, 0, 2_000_000),
-        (lambda: LARGE, seems_to_leave(), 9_000_004, 9_000_004),
+        pytest.param(LARGE, stays, 9_000_004, 9_000_004, id="peer stays"),
+        pytest.param(LARGE, leaves, 0, 2_000_000, id="peer leaves"),
+        pytest.param(None, seems_to_leave(), 9_000_004, 9_000_004, id="seems to leave"),
     ],
 )
 def test_a_large_response_is_sent_in_parts_until_the_peer_leaves(
-    answer: Any, receive: Receive, least: int, most: int
+    prepared: Response | None, receive: Receive, least: int, most: int
 ) -> None:
-    _, *parts = asyncio.run(sent(bridge_to(lambda _: answer), "/", receive))
+    bridge = bridge_to(lambda _: LARGE, prepared)
+
+    _, *parts = asyncio.run(sent(bridge, "/", receive))
+
     sizes = [len(part["body"]) for part in parts]
     assert max(sizes) <= serving.PART_BYTES
     assert least <= sum(sizes) <= most
 
 
-# ---- Worker threads ----
+# ---- Threads ----
 
 
-def test_a_fault_of_a_job_ends_its_request_and_no_thread(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    answers: Any = iter([lambda: 1 / 0] * 3 + [lambda: Response(200, (), b"fine")])
-    bridge = bridge_to(lambda _: next(answers))
-
-    async def requests() -> list[bytes | None]:
-        return [body_of(await sent(bridge)) for _ in range(4)]
-
-    assert asyncio.run(requests()) == [None, None, None, b"fine"]
-    assert caplog.messages.count("a response could not be made") == 3
-
-
-def test_worker_threads_keep_nothing_of_a_request_that_is_over() -> None:
+def test_a_thread_keeps_nothing_of_a_request_that_is_over() -> None:
     class Body(bytearray):
         pass
 
     references: list[weakref.ref[Body]] = []
 
-    def respond(_: Any) -> Any:
+    def respond(_: Any) -> Response:
         references.append(weakref.ref(body := Body()))
-        return lambda: Response(200, (), [memoryview(body)])
+        return Response(200, (), [memoryview(body)])
 
     async def forgotten() -> None:
         await sent(bridge_to(respond))
@@ -459,52 +459,76 @@ def test_worker_threads_keep_nothing_of_a_request_that_is_over() -> None:
     asyncio.run(forgotten())
 
 
-def test_a_hundred_requests_wait_and_abandoned_ones_are_never_made() -> None:
-    begun = threading.Semaphore(0)
-    go_on = threading.Event()
-    made = []
+class Crowd:
+    """A request that holds the computing thread, and as many as may wait behind it."""
 
-    def respond(request: Any) -> Any:
-        def make() -> Response:
-            made.append(request.path)
-            if request.path == "/hold":
-                begun.release()
-                go_on.wait(30)
-            return Response(200, (), request.path.encode())
+    def __init__(self) -> None:
+        self.made: list[str] = []
+        self.begun = threading.Event()
+        self.go_on = threading.Event()
+        self.bridge = bridge_to(self.respond)
 
-        return make
+    def respond(self, request: Any) -> Response:
+        self.made.append(request.path)
+        if request.path == "/hold":
+            self.begun.set()
+            self.go_on.wait(30)
+        return Response(200, (), request.path.encode())
 
-    async def crowd() -> None:
-        bridge = bridge_to(respond)
-        begin = asyncio.ensure_future
-        holding = [begin(sent(bridge, "/hold")) for _ in range(serving.WORKER_THREADS)]
-        abandoned = [
-            begin(sent(bridge, "/abandoned", leaves))
-            for _ in range(serving.MAX_JOBS - len(holding))
-        ]
-        await asyncio.to_thread(lambda: [begun.acquire(timeout=30) for _ in holding])
-        start, body = await sent(bridge, "/one-more")
-        assert (start["status"], body["body"]) == (
-            503,
-            b"Too many requests are waiting.",
-        )
-        assert (b"Retry-After", b"5") in start["headers"]
-        assert body_of(await sent(bridge, "/store")) == b"/store", (
-            "the store has a thread of its own"
-        )
+    async def gather(self, receive: Receive) -> list[asyncio.Task[Any]]:
+        """Fill every place; the peers that wait do as `receive`."""
+        tasks = [asyncio.create_task(sent(self.bridge, "/hold"))]
+        for _ in range(serving.MAX_WAITING - 1):
+            task = asyncio.create_task(sent(self.bridge, "/waits", receive))
+            tasks.append(task)
+        await asyncio.to_thread(self.begun.wait, 30)
+        return tasks
+
+
+def test_beyond_a_hundred_requests_the_next_is_told_to_come_again() -> None:
+    crowd = Crowd()
+
+    async def one_more() -> list[dict[str, Any]]:
+        tasks = await crowd.gather(stays)
+        messages = await sent(crowd.bridge, "/one-more")
+        crowd.go_on.set()
+        await asyncio.gather(*tasks)
+        return messages
+
+    start, body = asyncio.run(one_more())
+    assert start["status"] == 503
+    assert (b"Retry-After", b"5") in start["headers"]
+    assert body["body"] == b"Too many requests are waiting."
+    assert "/one-more" not in crowd.made
+
+
+def test_who_waits_for_the_disk_does_not_wait_for_the_processor() -> None:
+    crowd = Crowd()
+
+    async def store() -> bytes | None:
+        tasks = await crowd.gather(stays)
+        messages = await sent(crowd.bridge, "/store")
+        crowd.go_on.set()
+        await asyncio.gather(*tasks)
+        return body_of(messages)
+
+    assert asyncio.run(store()) == b"/store"
+
+
+def test_what_nobody_waits_for_any_more_is_never_made() -> None:
+    crowd = Crowd()
+
+    async def left() -> None:
+        hold, *abandoned = await crowd.gather(leaves)
         assert await asyncio.gather(*abandoned) == [[]] * len(abandoned)
-        go_on.set()
-        assert [body_of(messages) for messages in await asyncio.gather(*holding)] == [
-            b"/hold"
-        ] * len(holding)
-        assert body_of(await sent(bridge, "/last")) == b"/last"
+        crowd.go_on.set()
+        assert body_of(await hold) == b"/hold"
+        assert body_of(await sent(crowd.bridge, "/last")) == b"/last"
         await asyncio.sleep(0)
-        assert len(asyncio.all_tasks()) == 1, (
-            "nobody waits for peers whose request is over"
-        )
+        assert len(asyncio.all_tasks()) == 1
 
-    asyncio.run(crowd())
-    assert made == ["/hold", "/hold", "/store", "/last"]
+    asyncio.run(left())
+    assert crowd.made == ["/hold", "/last"]
 
 
 # ---- Logs ----

@@ -26,12 +26,12 @@ from lab.services import SAMPLE, Response, call
 from lab.small_files import a_file, review
 
 import reviewsd
-from reviewslib import links
+from reviewslib import links, messages
+from reviewslib.messages import Request, joined, size_of
 from reviewslib.process.settings import Settings
-from reviewslib.web import app, representations
+from reviewslib.web import app
 from reviewslib.web.app import Application
 from reviewslib.web.reload import Reloader
-from reviewslib.web.representations import Request, joined, resolved, size_of
 
 APP = reviewsd.application_of(Settings(data=SAMPLE))
 HTML = "text/html; charset=utf-8"
@@ -436,82 +436,114 @@ def a_request(
     return Request(method, path, query, fields.get, body)
 
 
-def is_made_later(request: Request, application: Application = APP) -> bool:
-    return not isinstance(application.respond(request), representations.Response)
-
-
 SINCE = links.SINCE_PATH + "2026-01-01"
 NEWEST = f"/reviews/{APP.snapshot.dataset.reviews[0].id}"
-AT_ONCE = [
-    *links.FIXED_PATHS,
-    "/",
-    "/healthz",
-    "/nothing",
-    "/api/reviews",
-    links.HUB_PATH,
-]
-LATER = [
-    a_request("/mcp", method="POST", body=body, content_type=JSON)
-    for body in (b"", b"{")
-]
-LATER += [
-    a_request("/mcp"),
-    a_request("/nothing", accept="text/html"),
-    a_request("/reviews/x"),
-]
-
-
-@pytest.mark.parametrize("path", AT_ONCE)
-@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "PUT", "POST"])
-def test_prepared_responses_and_json_errors_are_returned_at_once(
-    path: str, method: str
-) -> None:
-    assert not is_made_later(a_request(path, method=method))
-
-
-@pytest.mark.parametrize("asked", LATER)
-def test_mcp_responses_and_404_pages_are_made_later(asked: Request) -> None:
-    assert is_made_later(asked)
-    assert resolved(APP.respond(asked)).status in (400, 404, 405)
 
 
 @pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        pytest.param(a_request("/feed.xml"), 200, id="fixed document"),
+        pytest.param(a_request("/"), 200, id="home page"),
+        pytest.param(a_request("/healthz"), 200, id="health"),
+        pytest.param(a_request("/reviews/"), 308, id="redirect"),
+        pytest.param(a_request("*", method="OPTIONS"), 204, id="server"),
+        pytest.param(a_request("/reviews", method="PUT"), 405, id="wrong method"),
+        pytest.param(a_request("/reviews", method="OPTIONS"), 204, id="preflight"),
+        pytest.param(a_request("/reviews", host=""), 400, id="no host"),
+    ],
+)
+def test_what_is_prepared_is_answered_at_once(asked: Request, status: int) -> None:
+    response = APP.prepared(asked)
+
+    assert response
+    assert response.status == status
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        pytest.param(a_request(links.SEARCH_PATH), 200, id="search"),
+        pytest.param(a_request(links.SEARCH_PATH, "x=1"), 400, id="bad search"),
+        pytest.param(a_request(SINCE), 200, id="since"),
+        pytest.param(a_request("/reviews"), 200, id="list"),
+        pytest.param(a_request(NEWEST), 200, id="review"),
+        pytest.param(a_request("/embed"), 200, id="frame"),
+        pytest.param(a_request("/embed/x"), 404, id="wrong frame"),
+        pytest.param(a_request("/nothing"), 404, id="unknown path"),
+        pytest.param(a_request("/reviews/x"), 404, id="unknown review"),
+        pytest.param(a_request("/mcp", method="POST", body=b"{"), 415, id="mcp"),
+        pytest.param(a_request(links.HUB_PATH, method="POST"), 404, id="hub"),
+    ],
+)
+def test_what_takes_time_is_left_to_a_thread(
+    application: Application, asked: Request, status: int
+) -> None:
+    assert application.prepared(asked) is None
+    assert application.respond(asked).status == status
+
+
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+@pytest.mark.parametrize(
     "path", [links.SEARCH_PATH, "/reviews", "/embed", SINCE, NEWEST]
 )
-@pytest.mark.parametrize("coding", ["identity", "gzip"])
-def test_a_computed_response_is_made_later_and_cached(
+def test_a_computed_response_is_at_hand_from_then_on(
     application: Application, path: str, coding: str
 ) -> None:
-    asked, other = (
-        a_request(path, query, accept_encoding=coding)
-        for query in ("limit=3", "limit=4")
-    )
-    assert is_made_later(asked, application)
-    response = resolved(application.respond(asked))
-    assert (response.status, application.respond(asked)) == (200, response), "at once"
-    assert is_made_later(other, application) is (path not in (SINCE, NEWEST)), (
-        "their queries are ignored"
-    )
+    asked = a_request(path, "limit=3", accept_encoding=coding)
+
+    response = application.respond(asked)
+
+    assert application.prepared(asked) == response
 
 
-def test_a_hub_response_is_made_later_by_the_thread_of_the_store(
+@pytest.mark.parametrize(
+    ("path", "is_the_same"),
+    [
+        pytest.param(links.SEARCH_PATH, False, id="search"),
+        pytest.param("/reviews", False, id="list"),
+        pytest.param("/embed", False, id="frame"),
+        pytest.param(SINCE, True, id="since"),
+        pytest.param(NEWEST, True, id="review"),
+    ],
+)
+def test_another_query_string_is_another_content_where_it_is_read(
+    application: Application, path: str, is_the_same: bool
+) -> None:
+    application.respond(a_request(path, "limit=3"))
+
+    at_hand = application.prepared(a_request(path, "limit=4"))
+
+    assert (at_hand is not None) is is_the_same
+
+
+def test_only_the_hub_waits_for_the_disk() -> None:
+    waiting = [
+        path
+        for path in app.ROUTES
+        if APP.waits_for_disk(a_request(path, method="POST"))
+    ]
+
+    assert waiting == [links.HUB_PATH]
+
+
+def test_a_form_is_passed_to_the_hub_and_its_answer_is_a_line_of_text(
     application: Application,
 ) -> None:
     hub = application.hub = Mock(answer=Mock(return_value=(202, "accepted", ())))
-    answer = application.respond(
-        a_request(links.HUB_PATH, "", "POST", b"hub.mode=x", content_type="a/b")
-    )
-    hub.answer.assert_not_called()
-    assert resolved(answer).body == b"accepted\n"
+    form = a_request(links.HUB_PATH, "", "POST", b"hub.mode=x", content_type="a/b")
+
+    response = application.respond(form)
+
+    assert response.body == b"accepted\n"
     hub.answer.assert_called_once_with("a/b", b"hub.mode=x")
-    assert {links.HUB_PATH} == app.STORE_PATHS
 
 
 def since(
     application: Application, coding: str = "", day: str = "2020-01-01"
-) -> representations.Response:
-    return resolved(
-        application.respond(a_request(links.SINCE_PATH + day, accept_encoding=coding))
+) -> messages.Response:
+    return application.respond(
+        a_request(links.SINCE_PATH + day, accept_encoding=coding)
     )
 
 

@@ -25,9 +25,9 @@ from lab.small_files import a_file, review, served
 import reviewsd
 from reviewslib.dataset.query import forgiving_values
 from reviewslib.dataset.reviews import Dataset
+from reviewslib.messages import Request
 from reviewslib.process.settings import Settings
 from reviewslib.web import embed, pictures, policies
-from reviewslib.web.representations import Request
 from reviewslib.web.site import site_of
 
 DATASET = sample_dataset()

@@ -195,7 +195,7 @@ PREFLIGHT = {
     "allow": ALLOWED,
     "access-control-allow-origin": "*",
     "access-control-allow-methods": ALLOWED,
-    "access-control-allow-headers": "If-None-Match, If-Modified-Since, Authorization, Content-Type",
+    "access-control-allow-headers": "*, Authorization",
     "access-control-max-age": "86400",
 }
 

@@ -93,7 +93,7 @@ def review_page(dataset: Dataset) -> str:
 
 def every_page(dataset: Dataset, text: str) -> list[str]:
     """Every kind of page, the home page first and the frame last, with `text` in the form."""
-    beyond = lists.BeyondLastPage(Query(query=text, source=text), 2)
+    query = Query(query=text, source=text)
     frame = {
         "limit": 10,
         "theme": "auto",
@@ -115,7 +115,7 @@ def every_page(dataset: Dataset, text: str) -> list[str]:
         reviews.not_found_page(
             site_of(TEMPLATES, dataset, URLS), is_review=True
         ).decode(),
-        lists.beyond_page(site_of(TEMPLATES, dataset, URLS), beyond).decode(),
+        lists.beyond_page(site_of(TEMPLATES, dataset, URLS), query, last=2).decode(),
         embed.frame(site_of(TEMPLATES, dataset, URLS), **frame).decode(),
     ]
 

@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-from reviewslib.web import representations
-from reviewslib.web.representations import (
+from reviewslib import messages
+from reviewslib.messages import (
     Response,
     prefers_html,
     prefers_json,
     prefers_markdown,
-    represent,
 )
+from reviewslib.web import representations
+from reviewslib.web.representations import represent
 
 BODY = b"Reviews, " * 500
 DIGEST = hashlib.sha256(BODY).hexdigest()
@@ -53,7 +54,7 @@ def test_a_body_from_1_kb_is_packed_whole_and_without_a_time(
 
 def test_a_body_in_pieces_is_represented_as_the_bytes_that_it_is_made_of() -> None:
     pieces = [memoryview(BODY[:10]), memoryview(b""), memoryview(BODY[10:])]
-    assert (representations.size_of(pieces), representations.joined(pieces)) == (
+    assert (messages.size_of(pieces), messages.joined(pieces)) == (
         len(BODY),
         BODY,
     )
@@ -74,16 +75,13 @@ def test_a_policy_is_sent_with_the_body_only(coding: str) -> None:
 
 
 def test_a_media_range_has_no_parameters_and_a_long_field_is_cut() -> None:
-    accepted = representations.accepted_types(
+    accepted = messages.accepted_types(
         "text/html; level=1;q=0.5, text/*;q=0.2, x/y;q=2, x/z;q=0"
     )
     kinds = ("text/html", "text/plain", "x/y", "x/z", "image/png")
     assert [accepted[kind] for kind in kinds] == [0.5, 0.2, 0, 0, 0]
     for blanks, weight in ((991, 1), (992, 0)):
-        assert (
-            representations.accepted_types(f"a/b,{' ' * blanks}c/def")["c/def"]
-            == weight
-        )
+        assert messages.accepted_types(f"a/b,{' ' * blanks}c/def")["c/def"] == weight
 
 
 @pytest.mark.parametrize(
@@ -112,7 +110,7 @@ def test_a_media_range_has_no_parameters_and_a_long_field_is_cut() -> None:
 def test_gzip_is_sent_if_it_is_accepted_and_plain_bytes_weigh_no_more(
     field: str, is_taken: bool
 ) -> None:
-    assert representations.accepts_gzip(field) is is_taken
+    assert messages.accepts_gzip(field) is is_taken
 
 
 PREFERENCES: dict[tuple[Any, ...], list[str]] = {

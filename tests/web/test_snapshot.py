@@ -187,26 +187,14 @@ def test_an_empty_feed_was_updated_when_the_data_were_in_any_zone(
 # ---- Cache ----
 
 
-FIRST, SECOND = (represent(body, "a/b", 1, gzip_level=None) for body in (b"1", b"2"))
-
-
-def test_an_answer_is_made_once_and_kept_under_its_path_query_and_coding() -> None:
+def test_an_answer_is_kept_under_its_path_variant_and_coding() -> None:
     cache = RepresentationCache()
-    made = [
-        cache.get_or_make(("/a", "q", True), make)
-        for make in (lambda: FIRST, lambda: SECOND)
-    ]
-    assert made == [FIRST, FIRST]
-    assert [cache.get(("/a", "q", coding)) for coding in (True, False)] == [FIRST, None]
+    answer = represent(b"1", "a/b", 1, gzip_level=None)
 
+    cache.add(("/a", "q", True), answer)
 
-def test_of_two_threads_that_make_an_answer_the_faster_one_is_kept() -> None:
-    cache = RepresentationCache()
-    key = ("/a", "q", True)
-    assert (
-        cache.get_or_make(key, lambda: cache.get_or_make(key, lambda: FIRST) and SECOND)
-        == FIRST
-    )
+    assert cache.get(("/a", "q", True)) == answer
+    assert cache.get(("/a", "q", False)) is None
 
 
 OVERHEAD = len("q=0") + 2048  # of an entry
@@ -230,7 +218,7 @@ def test_cached_bodies_stay_within_the_bound(
     answer = represent(body, "a/b", 1, gzip_level=None)
     keys = [("/", f"q={number}", False) for number in range(4)]
     for key in keys:
-        cache.get_or_make(key, lambda: answer)
+        cache.add(key, answer)
         found.append(
             [number for number, cached in enumerate(keys) if cache.get(cached)]
         )
