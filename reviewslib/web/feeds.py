@@ -2,15 +2,19 @@
 
 The feeds do not contain the time of rendering, so equal data give equal bytes. This module must not know
 files, the clock or HTTP.
+
+Sections: JSON Feed - Atom - What both say of a review - Dates
 """
 
 from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from urllib.parse import quote, urlsplit
+
+from markupsafe import escape
 
 from reviewslib.dataset.provenance import published_on, review_called
 from reviewslib.dataset.reviews import NEWEST_REVIEWS, Dataset, service_labels
@@ -22,50 +26,48 @@ from reviewslib.links import ServiceUrls
 
 def json_feed(dataset: Dataset, urls: ServiceUrls) -> bytes:
     """JSON Feed 1.1 (https://jsonfeed.org/version/1.1) of the newest reviews, encoded."""
-    name = dataset.business["name"]
     feed = {
         "version": "https://jsonfeed.org/version/1.1",
-        "title": f"Reviews of {name}",
+        "title": f"Reviews of {dataset.business['name']}",
         "home_page_url": dataset.business.get("url") or urls.home,
         "feed_url": urls.json_feed,
         "description": _description(dataset),
     }
-    if language := dataset.business.get("language"):
+    language = dataset.business.get("language")
+    if language:
         feed["language"] = language
     if urls.hub:
         feed["hubs"] = [{"type": "WebSub", "url": urls.hub}]
-    return encode(
-        feed
-        | {"items": [_json_feed_item(review, dataset) for review in dataset.newest]}
-    )
+    feed["items"] = [_json_feed_item(review, dataset) for review in dataset.newest]
+    return encode(feed)
 
 
 def _json_feed_item(review: Mapping[str, Json], dataset: Dataset) -> dict[str, Json]:
     author = {"name": review["author"]}
     if review["author_avatar_url"]:
         author["avatar"] = review["author_avatar_url"]
+    more = ("rating", "verified", "source", "owner_reply")
     return {
         "id": review["id"],
-        "url": review["source_url"] or review["page_url"],
+        "url": _entry_url(review),
         "title": review_title(review),
-        "content_text": review_content(review),
+        "content_text": entry_text(review),
         "date_published": _date_time(review["date"]),
         "date_modified": _modified(review),
         "authors": [author],
         "tags": _tags(review, dataset),
-        "_review": {
-            key: review[key] for key in ("rating", "verified", "source", "owner_reply")
-        },
+        "_review": {key: review[key] for key in more},
     }
 
 
 # ---- Atom ----
 
-# Ids are `tag:` URIs (RFC 4151 section 2.1) and must not change. Therefore their date is a constant, and
-# their authority is the host alone; ports and paths change more often.
+# Ids are `tag:` URIs (RFC 4151 section 2.1) and must not change. Therefore their date
+# is a constant, and their authority is the host alone: ports and paths change more often.
 TAG_YEAR = "2026"
 DOMAIN_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
-# XML 1.0 section 2.2. Surrogates are forbidden too; the loader refuses files that have them.
+# XML 1.0 section 2.2. Surrogates are forbidden too; the loader refuses files that have
+# them.
 NOT_IN_XML = dict.fromkeys(
     [*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0xFFFE, 0xFFFF]
 )
@@ -75,81 +77,82 @@ def atom_feed(
     dataset: Dataset, urls: ServiceUrls, updated_when_empty: datetime
 ) -> bytes:
     """Atom (RFC 4287) of the newest reviews, encoded; `updated_when_empty` is aware and UTC."""
-    name = dataset.business["name"]
-    home = dataset.business.get("url") or urls.home
-    host = (
-        urlsplit(urls.home).hostname or ""
-    )  # not `business.url`: adding it later would change all ids
-    tag = f"tag:{host if DOMAIN_NAME.fullmatch(host) else 'localhost'},{TAG_YEAR}"
-    modified = [_modified(review) for review in dataset.newest]
+    tag = _tag(urls)
     feed = ET.Element("feed", {"xmlns": "http://www.w3.org/2005/Atom"})
-    if language := dataset.business.get("language"):
+    language = dataset.business.get("language")
+    if language:
         feed.set("xml:lang", language)
     _element(feed, "id", f"{tag}:reviews")
-    _element(feed, "title", f"Reviews of {name}")
+    _element(feed, "title", f"Reviews of {dataset.business['name']}")
     _element(feed, "subtitle", _description(dataset))
-    _element(
-        feed,
-        "updated",
-        max(modified, key=_instant, default=f"{updated_when_empty:%Y-%m-%dT%H:%M:%SZ}"),
-    )
+    _element(feed, "updated", _newest_change(dataset.newest, updated_when_empty))
     _element(feed, "link", rel="self", type="application/atom+xml", href=urls.atom_feed)
     if urls.hub:
         _element(feed, "link", rel="hub", href=urls.hub)
+    home = dataset.business.get("url") or urls.home
     _element(feed, "link", rel="alternate", href=home)
     for review in dataset.newest:
-        _add_entry(
-            feed, f"{tag}:review/{quote(review['id'], safe='')}", review, dataset
-        )
+        id = f"{tag}:review/{quote(review['id'], safe='')}"
+        _add_entry(feed, id, review, dataset)
     return bytes(ET.tostring(feed, encoding="utf-8", xml_declaration=True))
 
 
+def _tag(urls: ServiceUrls) -> str:
+    """The beginning of all ids."""
+    # Not the host of `business.url`: adding that later would change all ids.
+    host = urlsplit(urls.home).hostname or ""
+    authority = host if DOMAIN_NAME.fullmatch(host) else "localhost"
+    return f"tag:{authority},{TAG_YEAR}"
+
+
+def _newest_change(reviews: Sequence[Mapping[str, Json]], when_empty: datetime) -> str:
+    if not reviews:
+        return f"{when_empty:%Y-%m-%dT%H:%M:%SZ}"
+    return max((_modified(review) for review in reviews), key=_instant)
+
+
 def _add_entry(
-    feed: ET.Element, tag: str, review: Mapping[str, Json], dataset: Dataset
+    feed: ET.Element, id: str, review: Mapping[str, Json], dataset: Dataset
 ) -> None:
     entry = _element(feed, "entry")
-    _element(entry, "id", tag)
+    _element(entry, "id", id)
     _element(entry, "title", review_title(review))
     _element(entry, "published", _date_time(review["date"]))
     _element(entry, "updated", _modified(review))
-    _element(_element(entry, "author"), "name", review["author"])
-    _element(
-        entry, "link", rel="alternate", href=review["source_url"] or review["page_url"]
-    )
+    author = _element(entry, "author")
+    _element(author, "name", review["author"])
+    _element(entry, "link", rel="alternate", href=_entry_url(review))
     for term in _tags(review, dataset):
         _element(entry, "category", term=term)
-    reply = review["owner_reply"]
-    reply_text = f"\n\nReply from the owner: {reply['text']}" if reply else ""
-    _element(entry, "content", review_content(review) + reply_text, type="text")
+    # Not type="text": newsboat and rss-parser read that as HTML, too, and lose the
+    # words between "<3" and the next ">".
+    _element(entry, "content", entry_html(review), type="html")
 
 
 def _element(
     parent: ET.Element, name: str, text: str = "", **attributes: str
 ) -> ET.Element:
-    element = ET.SubElement(
-        parent, name, {key: _xml(value) for key, value in attributes.items()}
-    )
+    allowed = {key: _xml(value) for key, value in attributes.items()}
+    element = ET.SubElement(parent, name, allowed)
     element.text = _xml(text)
     return element
 
 
 def _xml(text: str) -> str:
-    """`text` without the characters that XML forbids, its line ends normalized as a parser does."""
+    """`text` without the characters that XML forbids, its line ends as a parser gives them."""
     return text.translate(NOT_IN_XML).replace("\r\n", "\n").replace("\r", "\n")
 
 
-# ---- Titles, descriptions, dates ----
+# ---- What both say of a review ----
 
 
 def _description(dataset: Dataset) -> str:
-    newest = (
-        "All"
-        if len(dataset.newest) < NEWEST_REVIEWS
-        else f"The {NEWEST_REVIEWS} newest"
-    )
+    is_whole = len(dataset.newest) < NEWEST_REVIEWS
+    which = "All" if is_whole else f"The {NEWEST_REVIEWS} newest"
     sources = published_on(dataset.sources)
     where = f", published on {sources}" if sources else ""
-    return f"{newest} {review_called(dataset.business)}s of {dataset.business['name']}{where}."
+    noun = f"{review_called(dataset.business)}s"
+    return f"{which} {noun} of {dataset.business['name']}{where}."
 
 
 def review_title(review: Mapping[str, Json]) -> str:
@@ -166,25 +169,54 @@ def review_content(review: Mapping[str, Json]) -> str:
     return review["text"] or f"{_stars(review)}, without words."
 
 
+def entry_text(review: Mapping[str, Json]) -> str:
+    """The text of a review with the owner's reply, as plain text."""
+    text = review_content(review)
+    reply = review["owner_reply"]
+    if not reply:
+        return text
+    return f"{text}\n\nReply from the owner: {reply['text']}"
+
+
+def entry_html(review: Mapping[str, Json]) -> str:
+    """`entry_text` as HTML without any markup but line breaks."""
+    lines = _xml(entry_text(review)).split("\n")
+    return "<br>".join(str(escape(line)) for line in lines)
+
+
+def _entry_url(review: Mapping[str, Json]) -> str:
+    """Where the review was published, else its page here."""
+    url: str = review["source_url"] or review["page_url"]
+    return url
+
+
 def _tags(review: Mapping[str, Json], dataset: Dataset) -> list[str]:
+    """The services and people that the review mentions, each once."""
     labels = service_labels(dataset)
-    services = [
-        labels.get(service, service) for service in review["mentioned_services"]
-    ]
+    services = [labels.get(id, id) for id in review["mentioned_services"]]
     return list(dict.fromkeys(services + review["mentioned_technicians"]))
 
 
+# ---- Dates ----
+
+
 def _date_time(date: str) -> str:
-    """A date as an RFC 3339 date-time with upper-case T and Z, which Atom requires (RFC 4287 section 3.3)."""
-    return date.upper() if len(date) > len("YYYY-MM-DD") else f"{date}T00:00:00Z"
+    """A date as an RFC 3339 date-time with the capitals that Atom requires.
+
+    See RFC 4287 section 3.3.
+    """
+    if len(date) == len("YYYY-MM-DD"):
+        return f"{date}T00:00:00Z"
+    return date.upper()
 
 
 def _modified(review: Mapping[str, Json]) -> str:
     """The later date of review and reply, as a date-time."""
-    reply_date = (review["owner_reply"] or {}).get("date")
-    return max(
-        map(_date_time, filter(None, (review["date"], reply_date))), key=_instant
-    )
+    written = _date_time(review["date"])
+    reply = review["owner_reply"]
+    if not reply or not reply.get("date"):
+        return written
+    return max(written, _date_time(reply["date"]), key=_instant)
 
 
 def _instant(date_time: str) -> tuple[timedelta, str]:
@@ -192,12 +224,12 @@ def _instant(date_time: str) -> tuple[timedelta, str]:
 
     A leap second is equal to the second before it.
     """
+    # `datetime` has microseconds and no leap second; RFC 3339 has any fraction and both.
     second = date_time[17:19]
     rest = date_time[19:]
     offset = rest.lstrip(".0123456789")
+    fraction = rest.removesuffix(offset)
     moment = datetime.fromisoformat(date_time[:17] + min(second, "59") + offset)
     # timestamp() would fail in the years 1 and 9999, where an offset can leave the calendar.
-    to_the_second = (
-        moment.replace(tzinfo=None) - datetime.min - (moment.utcoffset() or timedelta())
-    )
-    return to_the_second, rest.removesuffix(offset)
+    local_time = moment.replace(tzinfo=None) - datetime.min
+    return local_time - (moment.utcoffset() or timedelta()), fraction

@@ -6,9 +6,13 @@ Content - Any text - Ids and addresses - Dates - Readers
 """
 
 import json
+import subprocess
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from datetime import date
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
 
 import feedparser
 import pytest
@@ -26,6 +30,7 @@ from lab.small_files import (
     review,
     served,
 )
+from lab.tools import program
 
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.links import ServiceUrls, service_urls
@@ -119,34 +124,97 @@ def in_xml(text: str) -> str:
     )
 
 
-@pytest.mark.slow
-@settings(max_examples=200)
-@given(st.text(max_size=20))
-@example("".join(HOSTILE))
-@example("".join(FORBIDDEN) + "\r\x00\n")
-def test_any_text_is_carried_by_both_feeds(text: str) -> None:
-    author = f"x{text}"
-    content = f"{text}x"
+class BreaksAndText(HTMLParser):
+    """What a reader shows of HTML that has no markup but line breaks."""
+
+    def __init__(self, content: str):
+        super().__init__()
+        self.shown = ""
+        self.tags: set[str] = set()
+        self.feed(content)
+        self.close()
+
+    def handle_data(self, data: str) -> None:
+        self.shown += data
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        self.tags.add(tag)
+        self.shown += "\n"
+
+    def handle_comment(self, data: str) -> None:
+        self.tags.add("!--")
+
+
+def of_any_text(claim: Any) -> Any:
+    """A claim that holds for every text of a customer."""
+    claim = example("".join(HOSTILE))(claim)
+    claim = example("".join(FORBIDDEN) + "\r\x00\n")(claim)
+    claim = given(st.text(max_size=20))(claim)
+    return pytest.mark.slow(settings(max_examples=200)(claim))
+
+
+def dataset_saying(text: str) -> Dataset:
+    """One review with the text in each of its fields."""
     one = review(
-        author=author,
-        text=content,
+        author=f"x{text}",
+        text=f"{text}x",
         owner_reply={"text": text},
         mentioned_technicians=[text, text],
     )
-    dataset = loaded(a_file(one, business={"name": author}))
+    return loaded(a_file(one, business={"name": f"x{text}"}))
+
+
+@of_any_text
+def test_both_feeds_are_valid_whatever_the_text(text: str) -> None:
+    dataset = dataset_saying(text)
+
     check_served(dataset)
-    (item,), root = json_feed(dataset)["items"], atom_root(dataset)
-    assert (item["content_text"], item["authors"], item["tags"]) == (
-        content,
-        [{"name": author}],
-        [text],
-    )
-    assert root.findtext(f"{ATOM}title") == in_xml(f"Reviews of {author}")
-    assert root.findtext(f".//{ATOM}name") == in_xml(author)
-    assert root.findtext(f".//{ATOM}content") == in_xml(
-        f"{content}\n\nReply from the owner: {text}"
-    )
-    assert [one.get("term") for one in root.iter(f"{ATOM}category")] == [in_xml(text)]
+
+
+@of_any_text
+def test_json_feed_carries_any_text_as_it_was_written(text: str) -> None:
+    dataset = dataset_saying(text)
+
+    (item,) = json_feed(dataset)["items"]
+
+    assert item["content_text"] == f"{text}x\n\nReply from the owner: {text}"
+    assert item["authors"] == [{"name": f"x{text}"}]
+    assert item["tags"] == [text]
+
+
+@of_any_text
+def test_atom_carries_names_as_xml_allows(text: str) -> None:
+    dataset = dataset_saying(text)
+
+    root = atom_root(dataset)
+
+    assert root.findtext(f"{ATOM}title") == in_xml(f"Reviews of x{text}")
+    assert root.findtext(f".//{ATOM}name") == in_xml(f"x{text}")
+    terms = [one.get("term") for one in root.iter(f"{ATOM}category")]
+    assert terms == [in_xml(text)]
+
+
+@of_any_text
+def test_the_content_of_atom_is_html_that_shows_any_text_without_its_markup(
+    text: str,
+) -> None:
+    dataset = dataset_saying(text)
+
+    content = atom_root(dataset).find(f".//{ATOM}content")
+
+    html = BreaksAndText(content.text)
+    assert content.get("type") == "html"
+    assert html.shown == in_xml(f"{text}x\n\nReply from the owner: {text}")
+    assert html.tags == {"br"}
+
+
+def test_a_review_without_a_reply_has_its_words_alone() -> None:
+    dataset = loaded(a_file(review(text="good")))
+
+    (item,) = json_feed(dataset)["items"]
+
+    assert item["content_text"] == "good"
+    assert entry_texts(dataset, "content") == ["good"]
 
 
 # ---- Ids and addresses ----
@@ -236,36 +304,74 @@ def test_the_feed_is_as_new_as_its_newest_entry() -> None:
 # ---- Readers ----
 
 
-def test_feedparser_reads_the_atom_feed() -> None:
-    dataset = loaded(
-        a_file(
-            *(
-                review(text, text=text, mentioned_technicians=[OKAFOR])
-                for text in HOSTILE[:9]
-            )
-        )
-    )
-    feed = feedparser.parse(
-        feeds.atom_feed(dataset, URLS, WHEN_EMPTY), sanitize_html=False
-    )
-    assert (feed.bozo, feed.version, feed.feed.title) == (
-        False,
-        "atom10",
-        "Reviews of Larkspur",
-    )
+# What two readers lost of `type="text"`: all words between "<3" and the next ">".
+LOVED = "I <3 this place, and the staff > others"
+READ = ["<b>bold</b> & <script>alert(1)</script> &amp; end", LOVED, *HOSTILE[:8]]
+
+
+def dataset_of_texts(texts: list[str]) -> Dataset:
+    """A review of each text."""
+    entries = []
+    for number, text in enumerate(texts):
+        entries.append(review(f"{number}", text=text, mentioned_technicians=[OKAFOR]))
+    return loaded(a_file(*entries))
+
+
+def test_feedparser_finds_nothing_wrong_with_the_atom_feed() -> None:
+    dataset = dataset_of_texts(READ)
+
+    feed = feedparser.parse(feeds.atom_feed(dataset, URLS, WHEN_EMPTY))
+
+    assert not feed.bozo
+    assert feed.version == "atom10"
+    assert feed.feed.title == "Reviews of Larkspur"
     assert {link.rel: link.href for link in feed.feed.links}["hub"] == URLS.hub
-    for entry, item in zip(feed.entries, json_feed(dataset)["items"], strict=True):
-        assert (entry.title, entry.link, entry.author) == (
-            item["title"],
-            item["url"],
-            "Ann B.",
-        )
-        assert (entry.published, entry.updated) == (
-            item["date_published"],
-            item["date_modified"],
-        )
-        assert (entry.content[0].value, entry.content[0].type) == (
-            item["content_text"],
-            "text/plain",
-        )
+
+
+def test_feedparser_reads_the_same_in_atom_as_json_feed_has() -> None:
+    dataset = dataset_of_texts(READ)
+    items = json_feed(dataset)["items"]
+
+    entries = feedparser.parse(feeds.atom_feed(dataset, URLS, WHEN_EMPTY)).entries
+
+    for entry, item in zip(entries, items, strict=True):
+        assert entry.title == item["title"]
+        assert entry.link == item["url"]
+        assert entry.author == "Ann B."
+        assert entry.published == item["date_published"]
+        assert entry.updated == item["date_modified"]
         assert [tag.term for tag in entry.tags] == item["tags"] == [OKAFOR]
+
+
+def test_feedparser_which_removes_markup_loses_no_word() -> None:
+    dataset = dataset_of_texts(READ)
+    items = json_feed(dataset)["items"]
+
+    entries = feedparser.parse(feeds.atom_feed(dataset, URLS, WHEN_EMPTY)).entries
+
+    contents = [entry.content[0] for entry in entries]
+    assert {content.type for content in contents} == {"text/html"}
+    shown = [BreaksAndText(content.value).shown for content in contents]
+    assert shown == [item["content_text"] for item in items]
+
+
+SAVING = 'run-on-startup open ; open ; save "{}" ; hard-quit'
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", [LOVED, READ[0]], ids=["love", "markup"])
+def test_newsboat_shows_every_word(tmp_path: Path, text: str) -> None:
+    dataset = dataset_of_texts([text])
+    (tmp_path / "feed.xml").write_bytes(feeds.atom_feed(dataset, URLS, WHEN_EMPTY))
+    (tmp_path / "urls").write_text(f"file://{tmp_path}/feed.xml\n")
+    (tmp_path / "config").write_text(SAVING.format(tmp_path / "article"))
+    files = ["-u", tmp_path / "urls", "-c", tmp_path / "cache", "-C"]
+    newsboat = [program("newsboat"), *map(str, files)]
+    subprocess.run([*newsboat, "/dev/null", "-x", "reload"], check=True, timeout=60)
+
+    # It saves what it shows, on a terminal of its own.
+    command = " ".join([*newsboat, str(tmp_path / "config")])
+    screen = [program("script"), "--quiet", "--command", command, "/dev/null"]
+    subprocess.run(screen, check=True, timeout=60, capture_output=True, input=b"")
+
+    assert text in (tmp_path / "article").read_text()
