@@ -1,17 +1,19 @@
-"""The MCP endpoint: computes the response to an HTTP request for `/mcp`, without side effects.
+"""The MCP endpoint: computes the response to an HTTP request for `/mcp`.
 
-This module knows JSON-RPC 2.0 and the Model Context Protocol. It knows no single tool, no data, no server, no
-other route, no file, no thread and no clock; a test calls `McpEndpoint.handle` without a socket.
+This module knows JSON-RPC 2.0 and the Model Context Protocol. It knows no single tool,
+no data, no server, no other route, no file, no thread and no clock; a test calls
+`McpEndpoint.handle` without a socket.
 
-The endpoint serves two eras of the protocol. *Initialize era*: a client begins with a handshake (revisions
-2025-03-26, 2025-06-18, 2025-11-25). *Stateless era*: every request claims its revision in `params._meta`, and
-its headers repeat revision, method and tool (revision 2026-07-28). Responses are not streamed, and requests
-leave no state behind.
+The endpoint serves two eras of the protocol. *Initialize era*: a client begins with a
+handshake (revisions 2025-03-26, 2025-06-18, 2025-11-25). *Stateless era*: every request
+claims its revision in `params._meta`, and its headers repeat revision, method and tool
+(revision 2026-07-28). Responses are not streamed, and requests leave no state behind.
 
 Pages of the specification are cited as [R28 page]: R28 is revision 2026-07-28 of
-https://modelcontextprotocol.io/specification; R03, R06 and R11 are the three older ones.
+https://modelcontextprotocol.io/specification; R03, R06 and R11 are the older ones.
 
-Sections: Protocol - Responses - Header fields - Messages - Methods - Stateless requests - Endpoint
+Sections: protocol - responses - header fields - messages - methods - stateless requests
+- the endpoint.
 """
 
 from __future__ import annotations
@@ -22,7 +24,6 @@ import re
 import secrets
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -44,30 +45,29 @@ from reviewslib.messages import (
 # ---- Protocol: names and numbers of the specification ----
 
 STATELESS_VERSIONS = ("2026-07-28",)
-INITIALIZE_VERSIONS = (
-    "2025-11-25",
-    "2025-06-18",
-    "2025-03-26",
-)  # newest first; batches are not served
+# Newest first. Batches, which the oldest allows, are not served: no client sends them.
+INITIALIZE_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
 SERVED_VERSIONS = STATELESS_VERSIONS + INITIALIZE_VERSIONS
 
-VERSION_CLAIM = (
-    "io.modelcontextprotocol/protocolVersion"  # keys of `_meta` [R28 basic/index]
-)
+# Keys of `_meta` [R28 basic/index].
+VERSION_CLAIM = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_CLAIM = "io.modelcontextprotocol/clientCapabilities"
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
 VERSION_HEADER = "mcp-protocol-version"
-SESSION_ID_BYTES = 32  # of randomness [R11 basic/transports]
+# Of randomness: nobody may guess the id of somebody else [R11 basic/transports].
+SESSION_ID_BYTES = 32
 # By method: the parameter that `Mcp-Name` repeats [R28 basic/transports/streamable-http].
 NAME_PARAMETERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
-PARSE_ERROR = -32700  # JSON-RPC 2.0 section 5.1
+# JSON-RPC 2.0 section 5.1.
+PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
-HEADER_MISMATCH = -32020  # [R28 basic/index]
+# [R28 basic/index].
+HEADER_MISMATCH = -32020
 UNSUPPORTED_VERSION = -32022
 CAPABILITIES: dict[str, Json] = {"tools": {}}
 
@@ -80,16 +80,15 @@ class RpcError(Exception):
     """A JSON-RPC error response, with the `status` and `headers` of its HTTP response."""
 
     message: str
-    code: int = INVALID_REQUEST  # also for errors of HTTP, which the status identifies
+    code: int = INVALID_REQUEST  # of HTTP's errors, too: their status tells them apart
     data: Json = None
     status: HTTPStatus = HTTPStatus.BAD_REQUEST
     headers: Headers = ()
 
 
 EVENT_TYPE = "text/event-stream"
-ACCEPTED = Response(
-    HTTPStatus.ACCEPTED, (NO_STORE,), b""
-)  # for notifications; a body breaks some clients
+# For notifications. A body breaks some clients.
+ACCEPTED = Response(HTTPStatus.ACCEPTED, (NO_STORE,), b"")
 
 
 def json_response(
@@ -105,11 +104,10 @@ def event_response(response: Response) -> Response:
     """
     if response.status != HTTPStatus.OK:
         return response
+    headers = dict(response.headers)
+    headers["Content-Type"] = EVENT_TYPE
     # nginx must not buffer the event [R28 basic/transports/streamable-http].
-    headers = dict(response.headers) | {
-        "Content-Type": EVENT_TYPE,
-        "X-Accel-Buffering": "no",
-    }
+    headers["X-Accel-Buffering"] = "no"
     body = b"event: message\ndata: %s\n\n" % joined(response.body)
     return Response(response.status, tuple(headers.items()), body)
 
@@ -121,37 +119,38 @@ def rpc_error_response(error: RpcError, request_id: Json) -> Response:
 def success(request_id: str | int, result: Mapping[str, Json]) -> bytes:
     """A JSON-RPC response, encoded.
 
-    The `structuredContent` of a tool is encoded already; `content` repeats it for text-only clients.
+    The `structuredContent` of a tool is encoded already; `content` repeats it for
+    clients that show text only.
     """
     members = dict(result)
     structured: bytes | ReviewList | None = members.pop("structuredContent", None)
     response = encoded({"jsonrpc": "2.0", "id": request_id, "result": members})
     if structured is None:
         return response
-    document = (
-        structured.encoded() if isinstance(structured, ReviewList) else structured
-    )
-    # Compact JSON has no control characters, so these are the only ones that a JSON string must escape.
-    text = document.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+    if isinstance(structured, ReviewList):
+        structured = structured.encoded()
+    # Compact JSON has no control characters, so these are the only characters that a
+    # JSON string must escape.
+    text = structured.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
     content = b',"content":[{"type":"text","text":"%s"}],"structuredContent":%s}}' % (
         text,
-        document,
+        structured,
     )
     return response[: -len("}}")] + content
 
 
 def failure(request_id: Json, error: RpcError) -> bytes:
     """A JSON-RPC error response, encoded; the id is null if it could not be read (section 5)."""
-    data = {} if error.data is None else {"data": error.data}
-    detail = {"code": error.code, "message": error.message} | data
+    detail: dict[str, Json] = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        detail["data"] = error.data
     return encoded({"jsonrpc": "2.0", "id": request_id, "error": detail})
 
 
 def encoded(response: dict[str, Json]) -> bytes:
     """Compact JSON in UTF-8; a lone surrogate, as a client's id may hold, is escaped."""
-    return json.dumps(response, ensure_ascii=False, separators=(",", ":")).encode(
-        errors="backslashreplace"
-    )
+    text = json.dumps(response, ensure_ascii=False, separators=(",", ":"))
+    return text.encode(errors="backslashreplace")
 
 
 # ---- Header fields: origins, Content-Type and Accept ----
@@ -159,11 +158,12 @@ def encoded(response: dict[str, Json]) -> bytes:
 ALLOWED_METHODS = "POST, OPTIONS"
 SESSION_HEADERS = "Mcp-Session-Id, MCP-Protocol-Version"
 EXPOSED_HEADERS = f"{SESSION_HEADERS}, Retry-After"
-SENT_HEADERS = f"Content-Type, Accept, Authorization, Last-Event-ID, {SESSION_HEADERS}, Mcp-Method, Mcp-Name"
 PREFLIGHT = (
     ("Allow", ALLOWED_METHODS),
     ("Access-Control-Allow-Methods", ALLOWED_METHODS),
-    ("Access-Control-Allow-Headers", SENT_HEADERS),
+    # Which pages may call is decided by their origin, not by the fields that they send.
+    # `*` does not cover Authorization (Fetch standard), which some clients add.
+    ("Access-Control-Allow-Headers", "*, Authorization"),
     ("Access-Control-Max-Age", "86400"),
 )
 VARY = ("Vary", "Origin")
@@ -172,27 +172,40 @@ DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 def canonical_origin(text: str) -> str:
-    """An http or https origin as browsers write it (RFC 6454 section 6.2); any other one is unchanged."""
-    port = DEFAULT_PORTS.get(text.lower().partition("://")[0])
-    return text.lower().removesuffix(port) if port else text
+    """An http or https origin as browsers write it (RFC 6454 section 6.2).
+
+    Any other one is unchanged.
+    """
+    scheme = text.lower().partition("://")[0]
+    if scheme not in DEFAULT_PORTS:
+        return text
+    return text.lower().removesuffix(DEFAULT_PORTS[scheme])
 
 
-# A browser sends the page's origin with every POST, which reveals DNS rebinding [R11 basic/transports]. A
-# check of `Host` would find no further attack, and would refuse clients behind a proxy that changes it.
+def may_call(origin: str, own: str, allowed: Collection[str]) -> bool:
+    """Whether a page of `origin` may call.
+
+    It may if its origin is `own`, this machine, or one of `allowed`, which has
+    canonical origins. A browser sends the page's origin with every POST, which reveals
+    DNS rebinding [R11 basic/transports]. A check of `Host` would find no further
+    attack, and would refuse clients behind a proxy that changes it.
+    """
+    if canonical_origin(origin) in (own, *allowed):
+        return True
+    return LOOPBACK_ORIGIN.fullmatch(origin.lower()) is not None
+
+
 def cors_headers(origin: str | None, own: str, allowed: Collection[str]) -> Headers:
-    """Headers that let a page of `origin` read the response; empty if the page may not call.
+    """Headers that let a page of `origin` read the response; empty if it may not call.
 
-    `origin` is None for a program that is not a web page. A page may call if its origin is `own`, this
-    machine, or in `allowed`, which has canonical origins; `*` allows all pages.
+    `origin` is None for a program that is not a web page. `*` in `allowed` allows all
+    pages.
     """
     if "*" in allowed:
         origin = "*"
     elif origin is None:
         origin = own
-    elif canonical_origin(origin) not in (
-        own,
-        *allowed,
-    ) and not LOOPBACK_ORIGIN.fullmatch(origin.lower()):
+    elif not may_call(origin, own, allowed):
         return ()
     return (
         ("Access-Control-Allow-Origin", origin),
@@ -203,34 +216,28 @@ def cors_headers(origin: str | None, own: str, allowed: Collection[str]) -> Head
 
 def check_content(get_header: GetHeader) -> None:
     """Raises RpcError (415) unless the headers declare the body to be plain JSON."""
-    if (get_header("content-type") or "").partition(";")[
-        0
-    ].strip().lower() != JSON_TYPE:
-        raise RpcError(
-            f"send Content-Type: {JSON_TYPE}", status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE
-        )
+    refused = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+    content_type = (get_header("content-type") or "").partition(";")[0]
+    if content_type.strip().lower() != JSON_TYPE:
+        raise RpcError(f"send Content-Type: {JSON_TYPE}", status=refused)
     coding = get_header("content-encoding")
     if coding is not None and coding.strip().lower() != "identity":
-        raise RpcError(
-            "send the body without a Content-Encoding",
-            status=HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-        )
+        raise RpcError("send the body without a Content-Encoding", status=refused)
 
 
-@lru_cache(maxsize=256)
-def wants_events(accept: str) -> bool:
-    """Whether the client accepts events but no JSON. Raises RpcError (406) if it accepts neither.
+def wants_events(accept: str | None) -> bool:
+    """Whether the client accepts events but no JSON.
 
-    Clients must list both [all revisions]; proxies and older clients list only one type, `*/*` or nothing.
+    Clients must list both [all revisions]; proxies and older clients list only one
+    type, `*/*` or nothing. Raises RpcError (406) if it accepts neither.
     """
     accepted = accepted_types(accept)
     if not accepted or accepted[JSON_TYPE] > 0:
         return False
     if accepted[EVENT_TYPE] > 0:
         return True
-    raise RpcError(
-        f"accept {JSON_TYPE} or {EVENT_TYPE}", status=HTTPStatus.NOT_ACCEPTABLE
-    )
+    refused = HTTPStatus.NOT_ACCEPTABLE
+    raise RpcError(f"accept {JSON_TYPE} or {EVENT_TYPE}", status=refused)
 
 
 # ---- Messages: JSON to JSON-RPC ----
@@ -251,11 +258,7 @@ def read_message(document: Json) -> RpcMessage:
         raise RpcError('expected one JSON-RPC message: an object with "jsonrpc": "2.0"')
     if "id" in document and id_of(document) is None:
         raise RpcError("id: expected a string or an integer")
-    if (
-        "method" not in document
-        and "id" in document
-        and ("result" in document or "error" in document)
-    ):
+    if _is_response(document):
         return RpcMessage(None, {}, {}, document["id"])
     method = document.get("method")
     params = document.get("params")
@@ -266,14 +269,20 @@ def read_message(document: Json) -> RpcMessage:
     return RpcMessage(method, params or {}, meta_of(document), document.get("id"))
 
 
+def _is_response(document: Mapping[str, Json]) -> bool:
+    """Whether a message answers a request of ours. There are none, but clients err."""
+    if "method" in document or "id" not in document:
+        return False
+    return "result" in document or "error" in document
+
+
 def id_of(document: Json) -> str | int | None:
     """The id for a response to `document`; None if it has no valid one."""
     request_id = document.get("id") if isinstance(document, dict) else None
-    return (
-        request_id
-        if isinstance(request_id, (str, int)) and not isinstance(request_id, bool)
-        else None
-    )
+    # A truth value is an int in Python, but no number in JSON.
+    if isinstance(request_id, bool) or not isinstance(request_id, (str, int)):
+        return None
+    return request_id
 
 
 def meta_of(document: Json) -> dict[str, Json]:
@@ -290,15 +299,17 @@ Method = Callable[[Toolbox, Mapping[str, Json]], Result]
 
 
 def discover(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
-    about = {"capabilities": CAPABILITIES, "instructions": toolbox.instructions}
-    return {"supportedVersions": SERVED_VERSIONS} | about
+    return {
+        "supportedVersions": SERVED_VERSIONS,
+        "capabilities": CAPABILITIES,
+        "instructions": toolbox.instructions,
+    }
 
 
 def list_tools(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
     if params.get("cursor") is not None:
-        raise RpcError(
-            "cursor: unknown; all tools are on the first page", INVALID_PARAMS
-        )
+        reason = "cursor: unknown; all tools are on the first page"
+        raise RpcError(reason, INVALID_PARAMS)
     return {"tools": toolbox.declarations}
 
 
@@ -309,23 +320,42 @@ def call_tool(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
         raise RpcError("name: expected the name of a tool", INVALID_PARAMS)
     if name not in TOOLS:
         names = [declaration["name"] for declaration in toolbox.declarations]
-        raise RpcError(
-            f"unknown tool {echo(name)}{nearest(name, names)}", INVALID_PARAMS
-        )
+        reason = f"unknown tool {echo(name)}{nearest(name, names)}"
+        raise RpcError(reason, INVALID_PARAMS)
     if not isinstance(arguments, dict) and arguments is not None:
         raise RpcError("arguments: expected an object", INVALID_PARAMS)
     return toolbox.call(name, arguments or {})
 
 
-TOOL_METHODS = {"tools/list": list_tools, "tools/call": call_tool}
+def pong(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
+    return {}
+
+
+def empty_list(member: str) -> Method:
+    """A method that lists nothing, whatever page is asked for."""
+
+    def list_nothing(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
+        return {member: []}
+
+    return list_nothing
+
+
+TOOL_METHODS: dict[str, Method] = {"tools/list": list_tools, "tools/call": call_tool}
 # The endpoint adds `initialize`, which needs the version and the URL of the service.
-INITIALIZE_METHODS: dict[str, Method] = TOOL_METHODS | {
-    "ping": lambda toolbox, params: {}
+# The empty lists are not declared as capabilities. Some released clients ask for them
+# all the same, and drop a server that answers -32601.
+INITIALIZE_METHODS: dict[str, Method] = {
+    **TOOL_METHODS,
+    "ping": pong,
+    "prompts/list": empty_list("prompts"),
+    "resources/list": empty_list("resources"),
+    "resources/templates/list": empty_list("resourceTemplates"),
 }
-STATELESS_METHODS = TOOL_METHODS | {"server/discover": discover}
-# Members of results by method [R28 server/utilities/caching].
+STATELESS_METHODS: dict[str, Method] = {**TOOL_METHODS, "server/discover": discover}
+# Members of results by method [R28 server/utilities/caching]. A minute: that is how old
+# a page may be that a cache serves.
 CACHING = {
-    name: {"ttlMs": 60000, "cacheScope": "public"}
+    name: {"ttlMs": 60_000, "cacheScope": "public"}
     for name in ("server/discover", "tools/list")
 }
 
@@ -334,7 +364,8 @@ def result_of(
     methods: Mapping[str, Method], toolbox: Toolbox, message: RpcMessage
 ) -> Result:
     """The result of a request. Raises RpcError, also for an unknown method."""
-    if (method := methods.get(str(message.method))) is None:
+    method = methods.get(str(message.method))
+    if method is None:
         reason = f"Method not found: {echo(message.method)}"
         raise RpcError(reason, METHOD_NOT_FOUND, status=HTTPStatus.NOT_FOUND)
     return method(toolbox, message.params)
@@ -350,46 +381,56 @@ def is_stateless(document: Json, get_header: GetHeader) -> bool:
     """
     if VERSION_CLAIM in meta_of(document):
         return True
-    is_handshake = isinstance(document, dict) and document.get("method") == "initialize"
-    return not is_handshake and get_header(VERSION_HEADER) not in (
-        None,
-        *INITIALIZE_VERSIONS,
-    )
+    if isinstance(document, dict) and document.get("method") == "initialize":
+        return False
+    return get_header(VERSION_HEADER) not in (None, *INITIALIZE_VERSIONS)
 
 
 def check_claims(message: RpcMessage, get_header: GetHeader) -> None:
-    """Raises RpcError unless the request claims a served revision and the header repeats it."""
+    """Raises RpcError unless the request claims a served revision, as its header does.
+
+    A notification needs no claim in `_meta`.
+    """
     version = get_header(VERSION_HEADER)
+    has_claim = VERSION_CLAIM in message.meta
     claim = message.meta.get(VERSION_CLAIM, version)
-    is_request = message.id is not None  # a notification needs no claim in `_meta`
-    if is_request and VERSION_CLAIM in message.meta:
-        if not isinstance(claim, str):
-            raise RpcError(f"_meta: {VERSION_CLAIM} must be a string", INVALID_PARAMS)
-        if not isinstance(message.meta.get(CAPABILITIES_CLAIM), dict):
-            raise RpcError(
-                f"_meta: {CAPABILITIES_CLAIM} must be an object", INVALID_PARAMS
-            )
+    is_request = message.id is not None
+    if is_request and has_claim:
+        claim = _checked_claim(message.meta)
         _check_mirrored("MCP-Protocol-Version", version, claim)
     if claim not in STATELESS_VERSIONS:
-        reason = "needs initialize" if claim in INITIALIZE_VERSIONS else "is not served"
-        data = {"supported": SERVED_VERSIONS, "requested": echo(claim)}
+        reason = "is not served"
+        if claim in INITIALIZE_VERSIONS:
+            reason = "needs initialize"
         raise RpcError(
-            f"protocol version {echo(claim)} {reason}", UNSUPPORTED_VERSION, data
+            f"protocol version {echo(claim)} {reason}",
+            UNSUPPORTED_VERSION,
+            data={"supported": SERVED_VERSIONS, "requested": echo(claim)},
         )
-    if is_request and VERSION_CLAIM not in message.meta:
+    if is_request and not has_claim:
         raise RpcError(f"_meta: {VERSION_CLAIM} is missing", INVALID_PARAMS)
+
+
+def _checked_claim(meta: Mapping[str, Json]) -> str:
+    """The claimed revision. Raises RpcError for claims of wrong types."""
+    claim = meta[VERSION_CLAIM]
+    if not isinstance(claim, str):
+        raise RpcError(f"_meta: {VERSION_CLAIM} must be a string", INVALID_PARAMS)
+    if not isinstance(meta.get(CAPABILITIES_CLAIM), dict):
+        reason = f"_meta: {CAPABILITIES_CLAIM} must be an object"
+        raise RpcError(reason, INVALID_PARAMS)
+    return claim
 
 
 def check_headers(message: RpcMessage, get_header: GetHeader) -> None:
     """Raises RpcError unless `Mcp-Method` and `Mcp-Name` repeat the values of the body."""
     method = str(message.method)
     _check_mirrored("Mcp-Method", get_header("mcp-method"), method)
-    name = (
-        message.params.get(NAME_PARAMETERS[method])
-        if method in NAME_PARAMETERS
-        else None
-    )
-    if isinstance(name, str):  # the method refuses anything else
+    if method not in NAME_PARAMETERS:
+        return
+    name = message.params.get(NAME_PARAMETERS[method])
+    # The method itself refuses anything but a string.
+    if isinstance(name, str):
         _check_mirrored("Mcp-Name", _decoded(get_header("mcp-name")), name)
 
 
@@ -397,20 +438,18 @@ def _check_mirrored(header: str, value: str | None, expected: str) -> None:
     if value is None:
         raise RpcError(f"{header}: the header is missing", HEADER_MISMATCH)
     if value != expected:
-        raise RpcError(
-            f"{header}: {echo(value)} differs from the body's {echo(expected)}",
-            HEADER_MISMATCH,
-        )
+        reason = f"{header}: {echo(value)} differs from the body's {echo(expected)}"
+        raise RpcError(reason, HEADER_MISMATCH)
 
 
-ENCODED_VALUE = re.compile(
-    r"=\?base64\?(.*)\?="
-)  # [R28 basic/transports/streamable-http]
+# [R28 basic/transports/streamable-http]
+ENCODED_VALUE = re.compile(r"=\?base64\?(.*)\?=")
 
 
 def _decoded(value: str | None) -> str | None:
     """A header value, decoded if it is in base64 form."""
-    if value is None or not (match := ENCODED_VALUE.fullmatch(value)):
+    match = ENCODED_VALUE.fullmatch(value or "")
+    if match is None:
         return value
     try:
         return base64.b64decode(match[1], validate=True).decode()
@@ -418,14 +457,17 @@ def _decoded(value: str | None) -> str | None:
         raise RpcError("Mcp-Name: not UTF-8 in base64", HEADER_MISMATCH) from None
 
 
-# ---- Endpoint ----
+# ---- The endpoint ----
 
 
 class McpEndpoint:
     """The endpoint of a service. It keeps no state between requests."""
 
     def __init__(self, base_url: str, allowed_origins: Collection[str], version: str):
-        """`allowed_origins` are serialized origins, or `*` for all pages; `version` is the program's."""
+        """`version` is the program's; `allowed_origins` are serialized origins.
+
+        `*` among them allows all pages.
+        """
         self._program = {"version": version, "websiteUrl": base_url}
         address = urlsplit(base_url)
         self._own_origin = canonical_origin(f"{address.scheme}://{address.netloc}")
@@ -436,9 +478,7 @@ class McpEndpoint:
         self, method: str, get_header: GetHeader, body: bytes, toolbox: Toolbox
     ) -> Response:
         """The response to any request; the caller bounds the size of `body`."""
-        cors = cors_headers(
-            get_header("origin"), self._own_origin, self._allowed_origins
-        )
+        cors = self._cors(get_header)
         try:
             if not cors:
                 raise RpcError(
@@ -454,18 +494,16 @@ class McpEndpoint:
     def refusal(
         self, status: HTTPStatus, message: str, get_header: GetHeader
     ) -> Response:
-        """The response to a request that never reaches `handle`, such as one with too large a body."""
-        code = (
-            INVALID_REQUEST
-            if status < HTTPStatus.INTERNAL_SERVER_ERROR
-            else INTERNAL_ERROR
-        )
-        cors = cors_headers(
-            get_header("origin"), self._own_origin, self._allowed_origins
-        )
-        return rpc_error_response(
-            RpcError(message, code, status=status, headers=cors), None
-        )
+        """The response to a request that never reaches `handle`: its body is too large."""
+        code = INVALID_REQUEST
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            code = INTERNAL_ERROR
+        error = RpcError(message, code, status=status, headers=self._cors(get_header))
+        return rpc_error_response(error, None)
+
+    def _cors(self, get_header: GetHeader) -> Headers:
+        origin = get_header("origin")
+        return cors_headers(origin, self._own_origin, self._allowed_origins)
 
     def _respond(
         self, method: str, get_header: GetHeader, body: bytes, toolbox: Toolbox
@@ -474,31 +512,36 @@ class McpEndpoint:
             return self._post(get_header, body, toolbox)
         if method == "OPTIONS":
             return Response(HTTPStatus.NO_CONTENT, PREFLIGHT, b"")
-        reason = "this is an MCP endpoint: POST a JSON-RPC message to it"
         raise RpcError(
-            reason,
+            "this is an MCP endpoint: POST a JSON-RPC message to it",
             status=HTTPStatus.METHOD_NOT_ALLOWED,
             headers=(("Allow", ALLOWED_METHODS),),
         )
 
     def _post(self, get_header: GetHeader, body: bytes, toolbox: Toolbox) -> Response:
         check_content(get_header)
-        as_events = wants_events(get_header("accept") or "")
+        as_events = wants_events(get_header("accept"))
         try:
             document = decode(body, lone_surrogates=True)
         except NotJson as error:
-            _, reason = error.faults[0]  # only the first; there may be thousands
+            # Only the first fault; there may be thousands.
+            reason = error.faults[0][1]
             raise RpcError(f"Parse error: {reason}", PARSE_ERROR) from None
-        respond = (
-            self._stateless
-            if is_stateless(document, get_header)
-            else self._initialize_era
-        )
         try:
-            response = respond(read_message(document), get_header, toolbox)
+            response = self._message_response(document, get_header, toolbox)
         except RpcError as error:
             response = rpc_error_response(error, id_of(document))
-        return event_response(response) if as_events else response
+        if as_events:
+            return event_response(response)
+        return response
+
+    def _message_response(
+        self, document: Json, get_header: GetHeader, toolbox: Toolbox
+    ) -> Response:
+        message = read_message(document)
+        if is_stateless(document, get_header):
+            return self._stateless(message, get_header, toolbox)
+        return self._initialize_era(message, toolbox)
 
     def _stateless(
         self, message: RpcMessage, get_header: GetHeader, toolbox: Toolbox
@@ -509,52 +552,51 @@ class McpEndpoint:
         if message.id is None:
             return ACCEPTED
         check_headers(message, get_header)
-        result = result_of(STATELESS_METHODS, toolbox, message)
-        head = {
+        result = {
             "resultType": "complete",
             "_meta": {SERVER_INFO: self._server_info(toolbox)},
+            **result_of(STATELESS_METHODS, toolbox, message),
+            **CACHING.get(message.method, {}),
         }
-        return json_response(
-            success(message.id, head | result | CACHING.get(message.method, {}))
-        )
+        return json_response(success(message.id, result))
 
-    def _initialize_era(
-        self, message: RpcMessage, get_header: GetHeader, toolbox: Toolbox
-    ) -> Response:
+    def _initialize_era(self, message: RpcMessage, toolbox: Toolbox) -> Response:
         if message.method is None or message.id is None:
             return ACCEPTED
         try:
             result = result_of(self._initialize_methods, toolbox, message)
         except RpcError as error:
-            error.status = (
-                HTTPStatus.OK
-            )  # clients of this era treat other statuses as a broken connection
+            # Clients of this era take any other status for a broken connection.
+            error.status = HTTPStatus.OK
             raise
-        # No state is kept for a session: session ids in requests are ignored, and any instance may respond.
-        session = (("Mcp-Session-Id", secrets.token_urlsafe(SESSION_ID_BYTES)),)
-        return json_response(
-            success(message.id, result),
-            session if message.method == "initialize" else (),
-        )
+        headers: Headers = ()
+        if message.method == "initialize":
+            # Nothing is kept under the id, and none is ever looked at: any instance may
+            # answer any request.
+            session_id = secrets.token_urlsafe(SESSION_ID_BYTES)
+            headers = (("Mcp-Session-Id", session_id),)
+        return json_response(success(message.id, result), headers)
 
     def _initialize(self, toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
-        """Accept the requested version if it has a handshake, else offer the newest [R11 basic/lifecycle]."""
-        requested = params.get("protocolVersion")
-        if not isinstance(requested, str):
-            raise RpcError(
-                "protocolVersion: expected a string such as 2025-11-25", INVALID_PARAMS
-            )
+        """Accept the requested version, or offer the newest that has a handshake.
+
+        [R11 basic/lifecycle]
+        """
+        version = params.get("protocolVersion")
+        if not isinstance(version, str):
+            reason = "protocolVersion: expected a string such as 2025-11-25"
+            raise RpcError(reason, INVALID_PARAMS)
         for name in ("capabilities", "clientInfo"):
             if not isinstance(params.get(name, {}), dict):
                 raise RpcError(f"{name}: expected an object", INVALID_PARAMS)
-        version = (
-            requested if requested in INITIALIZE_VERSIONS else INITIALIZE_VERSIONS[0]
-        )
-        about = {
+        if version not in INITIALIZE_VERSIONS:
+            version = INITIALIZE_VERSIONS[0]
+        return {
+            "protocolVersion": version,
+            "capabilities": CAPABILITIES,
             "serverInfo": self._server_info(toolbox),
             "instructions": toolbox.instructions,
         }
-        return {"protocolVersion": version, "capabilities": CAPABILITIES} | about
 
     def _server_info(self, toolbox: Toolbox) -> Result:
-        return {"name": "reviewsd", "title": toolbox.title} | self._program
+        return {"name": "reviewsd", "title": toolbox.title, **self._program}
