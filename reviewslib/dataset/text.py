@@ -1,14 +1,12 @@
 """Comparison of text: folding, words in a text, words of a name, and mentions of an alias.
 
-The time of every function grows no faster than that of sorting the text; that of `occurrences` also grows
-with the length of the words. This module knows no review.
+The time of every function grows no faster than that of sorting the text. This module knows no review.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby
 
@@ -90,62 +88,8 @@ def loose_words(text: str) -> list[str]:
     return list(dict.fromkeys(loosen(text).split()))[:MAX_WORDS]
 
 
+# A character with the marks that follow it.
 MARKED_CHARACTER = re.compile(f"(?s).[{MARK}]*")
-loose_character = lru_cache(maxsize=4096)(loosen)  # texts have few different characters
-
-
-def occurrences(text: str, words: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """The spans (start, end) of `text`, in order, that loosely equal one of `words`, which are `loose_words`.
-
-    Spans that touch or overlap are joined.
-    """
-    if text.isascii():
-        yield from _occurrences_in_piece(text, words)
-        return
-    for piece in re.finditer(r"\S+", text) if words else ():
-        loose = loosen(piece[0])
-        if any(word in loose for word in words):
-            for start, end in _occurrences_in_piece(piece[0], words):
-                yield piece.start() + start, piece.start() + end
-
-
-def _occurrences_in_piece(piece: str, words: Sequence[str]) -> list[tuple[int, int]]:
-    """The `occurrences` in a text that is ASCII or has no spaces.
-
-    A text that is not ASCII is folded character by character, so that positions are known.
-    """
-    starts: Sequence[
-        int
-    ]  # of the character of `piece` that each character of `loose` comes from
-    ends: Sequence[int]
-    loose = piece.lower()
-    starts = range(len(piece))
-    ends = range(1, len(piece) + 1)
-    if not piece.isascii():
-        characters = list(MARKED_CHARACTER.finditer(piece))
-        folded = [(loose_character(match[0]), match) for match in characters]
-        loose = "".join(letters for letters, _ in folded)
-        starts = [match.start() for letters, match in folded for _ in letters]
-        ends = [match.end() for letters, match in folded for _ in letters]
-    indexes = ((index, word) for word in words for index in _indexes(word, loose))
-    joined: list[tuple[int, int]] = []
-    for start, end in sorted(
-        (starts[index], ends[index + len(word) - 1]) for index, word in indexes
-    ):
-        if joined and start <= joined[-1][1]:
-            start, previous_end = joined.pop()
-            end = max(end, previous_end)
-        joined.append((start, end))
-    return joined
-
-
-def _indexes(part: str, text: str) -> Iterator[int]:
-    """Where `part` begins in `text`, in order; occurrences may overlap."""
-    index = text.find(part)
-    while index >= 0:
-        yield index
-        index = text.find(part, index + 1)
-
 
 NAME_SEPARATORS = re.compile(r"[\s.,\u2010-\u2013-]+")  # spaces, dots, commas, hyphens
 

@@ -9,23 +9,27 @@ Sections: Addresses of lists - Pages - Choices of the form - Similar searches
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple
 
+from markupsafe import Markup
+
 from reviewslib.dataset import provenance
 from reviewslib.dataset.query import BadQuery, Query
 from reviewslib.dataset.reviews import (
     Dataset,
+    Review,
     ReviewList,
     in_any_order,
     service_labels,
 )
-from reviewslib.dataset.strict_json import SURROGATE
+from reviewslib.dataset.strict_json import SURROGATE, Object
 from reviewslib.dataset.text import MAX_WORDS, loose_words
 from reviewslib.links import ServiceUrls
+from reviewslib.web.marks import marked
 from reviewslib.web.review_page import decoded
 from reviewslib.web.shown_text import MAX_LINE
 from reviewslib.web.site import Site
@@ -67,6 +71,8 @@ def last_page(matches: ReviewList) -> int:
 def list_page(site: Site, query: Query, matches: ReviewList) -> bytes:
     """A page of `matches`, the result of `query`, with the form, `text/html; charset=utf-8`."""
     values = filter_values(query)
+    entries = [decoded(review) for review in matches.reviews]
+    words = loose_words(query.query or "")
     return _form_page(
         site,
         values=values,
@@ -76,11 +82,23 @@ def list_page(site: Site, query: Query, matches: ReviewList) -> bytes:
         last=last_page(matches),
         page_url=partial(list_url, site.urls, values),
         url_without=partial(_url_without, site.urls, values),
-        reviews=[decoded(review) for review in matches.reviews],
-        words=loose_words(query.query or ""),
+        reviews=entries,
+        excerpts=_excerpts(matches.reviews, entries, words),
         MAX_WORDS=MAX_WORDS,
         suggestions=[] if matches.reviews else list(_suggestions(site, query)),
     )
+
+
+def _excerpts(
+    reviews: Sequence[Review], entries: Sequence[Object], words: Sequence[str]
+) -> dict[str, Markup]:
+    """The texts in which words are marked, by id; `entries` are the decoded reviews."""
+    if not words:
+        return {}
+    excerpts = {}
+    for review, entry in zip(reviews, entries, strict=True):
+        excerpts[review.id] = marked(entry["text"] or "", review.loose_text, words)
+    return excerpts
 
 
 def _url_without(urls: ServiceUrls, values: Mapping[str, str], name: str) -> str:

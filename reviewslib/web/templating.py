@@ -1,7 +1,7 @@
 """The templates of `templates/`: how they are loaded, and the variables that all of them have.
 
 Their words and markup are theirs, the style is `page.css` there. This module must not know what a page says.
-Text of the data becomes HTML only by Jinja's autoescape and by `marked`. Equal data give equal bytes.
+Text of the data becomes HTML only by Jinja's autoescape and by `marks`. Equal data give equal bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from reviewslib.dataset.strict_json import Json
 from reviewslib.web import shown_text
 from reviewslib.web.feeds import review_content, review_title
 from reviewslib.web.figures import count_text, format_rating
-from reviewslib.web.marks import marked
 from reviewslib.web.shown_text import (
     FORBIDDEN,
     day_span,
@@ -37,7 +36,6 @@ FILTERS = (
     day_span,
     format_rating,
     mail_address,
-    marked,
     markdown,
     one_line,
     paragraphs,

@@ -1,9 +1,7 @@
 """Texts are compared as a reader compares them, and hostile text does not take longer.
 
-Folding - Names - Aliases - Occurrences
+Folding - Names - Aliases
 """
-
-from itertools import pairwise
 
 import pytest
 from hypothesis import example, given, settings
@@ -14,10 +12,8 @@ from reviewslib.dataset.text import (
     alias_of,
     fold,
     folded_words,
-    loose_words,
     loosen,
     name_words,
-    occurrences,
 )
 
 # ---- Folding ----
@@ -139,33 +135,3 @@ def test_a_mention_is_an_alias_as_whole_words_in_any_case(
     words, whole = alias_of(alias)
     for text in map(folded_words, texts.split("|")):
         assert bool(words in text and whole.search(text)) is expected
-
-
-# ---- Occurrences ----
-
-
-@given(st.text("aAoö\u0308İi ", max_size=12), st.text("aoi ", min_size=1, max_size=5))
-@example("o\u0308 döo\u0308 d", "oo d")
-@example("ao", "a")
-def test_occurrences_are_the_shortest_parts_that_loosely_equal_a_word(
-    text: str, words: str
-) -> None:
-    spans = list(occurrences(text, loose_words(words)))
-    parts = [
-        (start, end)
-        for start in range(len(text))
-        for end in range(start + 1, len(text) + 1)
-    ]
-    covered = {
-        at
-        for start, end in parts
-        if loosen(text[start:end]) in loose_words(words)
-        and "\u0308" not in (text[start], text[end : end + 1])
-        for at in range(start, end)
-    }
-    assert {at for start, end in spans for at in range(start, end)} == covered
-    assert all(end < start for (_, end), (start, _) in pairwise(spans))
-
-
-def test_an_occurrence_in_a_letter_that_folds_to_two_is_the_letter() -> None:
-    assert list(occurrences("aß Straße", loose_words("s"))) == [(1, 2), (3, 4), (7, 8)]

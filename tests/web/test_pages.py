@@ -39,7 +39,6 @@ from lab.small_files import a_file, review
 
 from reviewslib.dataset.query import BadQuery, Query, query_of_page
 from reviewslib.dataset.reviews import Dataset, in_any_order
-from reviewslib.dataset.text import loose_words
 from reviewslib.links import service_urls
 from reviewslib.web import crawlers, embed, figures, policies, shown_text
 from reviewslib.web import (
@@ -50,7 +49,6 @@ from reviewslib.web import (
 )
 from reviewslib.web.chart import trend
 from reviewslib.web.home_page import html_page, llms_text
-from reviewslib.web.marks import marked
 from reviewslib.web.site import site_of
 from reviewslib.web.templating import load_templates
 
@@ -220,38 +218,6 @@ def test_no_text_breaks_out_of_its_line_in_llms_txt(text: str) -> None:
     assert set(re.findall(beginnings, hostile)) == set(re.findall(beginnings, tame))
     assert curl_lines(hostile) == curl_lines(tame)
     assert re.fullmatch("[a-z0-9-]+", shown_text.slug(text))
-
-
-@pytest.mark.parametrize(
-    ("text", "query", "shown"),
-    [
-        (" a<b\r\n& a<b\0", "<B", "a<mark>&lt;b</mark>\n&amp; a<mark>&lt;b</mark>"),
-        (
-            "do\u0308ner (it’s)",
-            "doner IT'S",
-            "<mark>do\u0308ner</mark> (<mark>it’s</mark>)",
-        ),
-        ("None", "", "None"),
-        ("aa", "b", "aa"),
-        ("x" * 101, "x" * 100, f"<mark>{'x' * 101}</mark>"),
-        ("x" * 101, "x" * 101, "x" * 101),
-        ("find me " + "x" * 2000, "find", f"<mark>find</mark> me {'x' * 991}…"),
-        ("y" * 995 + "find" + "z" * 9, "find", f"{'y' * 995}<mark>find</mark>…"),
-        ("y" * 996 + "find", "find", f"{'y' * 996}<mark>find</mark>"),
-        ("y" * 997 + "find", "find", f"…{'y' * 250}<mark>find</mark>"),
-        (
-            "go " + "y" * 995 + "gogo",
-            "go",
-            f"<mark>go</mark> {'y' * 995}<mark>g</mark>…",
-        ),
-        ("a " + "y" * 2000 + " find a", "find a", f"<mark>a</mark> {'y' * 997}…"),
-        ("y" * 2000 + " z find me", "find", "…z <mark>find</mark> me"),
-    ],
-)
-def test_words_are_marked_and_long_texts_are_cut_around_them(
-    text: str, query: str, shown: str
-) -> None:
-    assert marked(text, loose_words(query)) == shown
 
 
 # ---- Values ----
