@@ -27,6 +27,7 @@ from urllib.parse import unquote_to_bytes
 
 from reviewslib.messages import (
     LARGEST_BODY_BYTES,
+    LONGEST_FIELD,
     Body,
     Headers,
     Request,
@@ -342,11 +343,20 @@ class Bridge:
             await send(body_message(joined(response.body), has_more=False))
 
 
-@lru_cache(maxsize=KEPT_FIELDS)
 def encoded_field(field: tuple[str, str]) -> tuple[bytes, bytes]:
     """The name and the value of a header field as ASGI wants them."""
+    # A Location may repeat a query of 16 KB, of which none is kept.
+    if len(field[1]) > LONGEST_FIELD:
+        return _encoded(field)
+    return _kept_encoded(field)
+
+
+def _encoded(field: tuple[str, str]) -> tuple[bytes, bytes]:
     name, value = field
     return name.encode("latin-1"), value.encode("latin-1")
+
+
+_kept_encoded = lru_cache(maxsize=KEPT_FIELDS)(_encoded)
 
 
 def body_message(part: bytes, has_more: bool) -> dict[str, Any]:

@@ -1,11 +1,10 @@
 """The WSGI application (PEP 3333): routes, their handlers, and the response to a request.
 
-A request takes the current snapshot and is answered from that immutable object; a
-reload replaces the snapshot by one assignment. The hub is the only other state that
-requests share. This module knows no socket, signal, flag, file, thread or server;
-hub and MCP are passed in.
+A response is made of one snapshot, which is immutable; a reload replaces the snapshot by
+one assignment. The hub is the only other state that requests share. This module must not
+know a socket, signal, flag, file, thread or server; hub and MCP are passed in.
 
-Sections: requests - contents - handlers - routes - the application.
+Sections: requests - calls - handlers - refusals - routes - responses - the application.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from http import HTTPStatus
 from ipaddress import IPv6Address
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -35,17 +34,17 @@ from reviewslib.dataset.query import (
     query_of_page,
 )
 from reviewslib.dataset.reviews import in_any_order, search, since
-from reviewslib.dataset.strict_json import encode
+from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.mcp_tools import Toolbox
 from reviewslib.messages import (
     CACHEABLE,
     CORS,
     HTML_TYPE,
     JSON_TYPE,
+    KEPT_VALUES,
     LARGEST_BODY_BYTES,
-    VARY_BY_CODING,
+    LONGEST_FIELD,
     VARY_BY_TYPE,
-    Body,
     GetHeader,
     Headers,
     Request,
@@ -58,8 +57,7 @@ from reviewslib.messages import (
     size_of,
     uncacheable,
 )
-from reviewslib.web import representations, review_page
-from reviewslib.web.embed import frame, refused_frame
+from reviewslib.web.embed import frame
 from reviewslib.web.errors import (
     HttpError,
     bad_host,
@@ -76,8 +74,15 @@ from reviewslib.web.list_page import (
     list_page,
 )
 from reviewslib.web.reload import Reloader, utc_text
-from reviewslib.web.representations import Representation, negotiated, represent
-from reviewslib.web.snapshot import DIRECTORY, MARKDOWN, ComputedKey, Snapshot
+from reviewslib.web.representations import Content, negotiated, represent_computed
+from reviewslib.web.review_page import review_page
+from reviewslib.web.snapshot import (
+    DIRECTORY,
+    MARKDOWN,
+    CacheKey,
+    ProgramFiles,
+    Snapshot,
+)
 
 VERSION = "1.0.0"
 
@@ -86,60 +91,61 @@ log = logging.getLogger("reviewsd")
 
 # ---- Requests ----
 
-# RFC 3986 sections 3.2.2 and 3.2.3, but not empty, and without commas: a comma means a repeated header.
+# RFC 3986 sections 3.2.2 and 3.2.3, but not empty, and without commas: a comma means a
+# repeated header.
 REG_NAME = r"(?:[\w.~!$&'()*+;=-]|%[0-9A-F]{2})+"
 IP_LITERAL = r"\[(?:(?P<ipv6>[0-9A-F:.]+)|V[0-9A-F]+\.[\w.~!$&'()*+;=:-]+)\]"
 HOST = re.compile(f"(?:{REG_NAME}|{IP_LITERAL})(?::[0-9]*)?", re.ASCII | re.IGNORECASE)
 
 
-# Of as many hosts is it remembered whether they are valid: a service has a few names.
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=KEPT_VALUES)
 def is_host(text: str) -> bool:
-    """Whether `text` is a valid value of `Host` (RFC 9110 section 7.2)."""
+    """Whether a short text is a valid value of `Host` (RFC 9110 section 7.2)."""
     match = HOST.fullmatch(text)
-    if not match:
+    if match is None:
         return False
-    if match["ipv6"]:
-        try:
-            IPv6Address(match["ipv6"])
-        except ValueError:
-            return False
+    if not match["ipv6"]:
+        return True
+    try:
+        IPv6Address(match["ipv6"])
+    except ValueError:
+        return False
     return True
 
 
 def check_host(request: Request) -> None:
-    """Raises HttpError 400 for a bad `Host`.
-
-    A missing one is bad in HTTP/1.1 (RFC 9112 section 3.2).
-    """
+    """Raise HttpError 400 for a bad `Host`, or none in HTTP/1.1 (RFC 9112 section 3.2)."""
     # An ASGI server may pass an absent Host as an empty one.
     host = request.header("host") or ""
     if not host and request.http_version != "1.1":
         return
-    if not is_host(host):
-        raise bad_host(host)
+    # No name of a host is longer than 255 characters (RFC 1035 section 2.3.4), and the
+    # cache of `is_host` must not keep long ones.
+    if len(host) <= LONGEST_FIELD and is_host(host):
+        return
+    raise bad_host(host)
 
 
 def request_of(environ: dict[str, Any]) -> Request:
-    """The request in a WSGI environ, without its body.
+    """The request in a WSGI environ (PEP 3333), without its body.
 
-    The strings of an environ have a character for each byte (PEP 3333).
+    The strings of an environ have a character for each byte.
     """
-
-    def header(name: str) -> str | None:
-        key = name.upper().replace("-", "_")
-        if key not in ("CONTENT_TYPE", "CONTENT_LENGTH"):
-            key = f"HTTP_{key}"
-        value: str | None = environ.get(key)
-        return value
-
     return Request(
         method=environ["REQUEST_METHOD"],
         path=utf8_text(environ.get("PATH_INFO", "")),
         query_string=environ.get("QUERY_STRING", ""),
-        header=header,
+        header=partial(_header_of, environ),
         http_version=environ["SERVER_PROTOCOL"].removeprefix("HTTP/"),
     )
+
+
+def _header_of(environ: dict[str, Any], name: str) -> str | None:
+    key = name.upper().replace("-", "_")
+    if key not in ("CONTENT_TYPE", "CONTENT_LENGTH"):
+        key = f"HTTP_{key}"
+    value: str | None = environ.get(key)
+    return value
 
 
 def utf8_text(latin: str) -> str:
@@ -151,7 +157,7 @@ def utf8_text(latin: str) -> str:
 
 
 def query_pairs(request: Request) -> list[tuple[str, str]]:
-    """The decoded names and values of the query string."""
+    """The decoded names and values of the query string, in its order."""
     return parse_qsl(
         utf8_text(request.query_string),
         keep_blank_values=True,
@@ -159,288 +165,233 @@ def query_pairs(request: Request) -> list[tuple[str, str]]:
     )
 
 
-# ---- Contents: what a handler computes ----
+# ---- Calls: a request, and what it is answered from ----
 
 
-class Content(NamedTuple):
-    """A computed body, and what its representation needs besides."""
+class Call(NamedTuple):
+    """A request, the application that it reached, and the snapshot of that moment."""
 
-    body: Body
-    content_type: str = JSON_TYPE
-    vary: str = VARY_BY_CODING
-    policy: Headers = ()  # sent only with a body
-    digest: str = ""  # empty: the SHA-256 of the body
+    application: Application
+    snapshot: Snapshot
+    request: Request
+
+    @property
+    def program(self) -> ProgramFiles:
+        """The files of the program."""
+        return self.application.program
+
+    @property
+    def accept(self) -> str | None:
+        """The media types that the client accepts."""
+        return self.request.header("accept")
+
+    def page(self, body: bytes) -> Content:
+        """The content of an HTML page."""
+        return Content(body, HTML_TYPE, policy=self.program.policies[links.HOME_PATH])
+
+    def error_page(self, status: int, body: bytes, headers: Headers = ()) -> Response:
+        """An HTML page that says what went wrong."""
+        policy = self.program.policies[links.HOME_PATH]
+        return uncacheable(status, HTML_TYPE, body, (*headers, *policy))
 
 
-def page_content(application: Application, body: bytes) -> Content:
-    """The content of an HTML page."""
-    policy = application.program.policies[links.HOME_PATH]
-    return Content(body, HTML_TYPE, policy=policy)
+# ---- Handlers: from a call to a response, or to a content that is yet to be coded ----
 
 
-def error_page(
-    application: Application, status: int, body: bytes, headers: Headers = ()
-) -> Response:
-    """An HTML page that says what went wrong."""
-    policy = application.program.policies[links.HOME_PATH]
-    return uncacheable(status, HTML_TYPE, body, (*headers, *policy))
+def fixed_response(call: Call) -> Response:
+    """A representation that was made when the snapshot was loaded."""
+    request = call.request
+    return negotiated(call.snapshot.fixed[request.path], request.header)
 
 
-def representation_of(
-    content: Content, snapshot: Snapshot, is_gzip: bool
-) -> Representation:
-    """A computed content, compressed for a client that accepts gzip."""
-    level = None
-    is_small = size_of(content.body) <= representations.COMPRESSED_TO_BYTES
-    if is_gzip and is_small:
-        level = representations.COMPUTED_GZIP_LEVEL
-    return represent(
-        content.body,
-        content.content_type,
-        snapshot.last_modified,
-        gzip_level=level,
-        vary=content.vary,
-        policy=content.policy,
-        digest=content.digest,
+def home_response(call: Call) -> Response:
+    """The home page; for a client that prefers it, the same as JSON or as Markdown."""
+    key = links.HOME_PATH
+    if prefers_json(call.accept):
+        key = DIRECTORY
+    elif prefers_markdown(call.accept):
+        key = MARKDOWN
+    return negotiated(call.snapshot.fixed[key], call.request.header)
+
+
+def search_content(call: Call) -> Content:
+    """The reviews that match the query string. Raises BadQuery."""
+    parameters = call.program.contract.search_parameters
+    query = query_from_pairs(parameters, query_pairs(call.request))
+    return Content(search(call.snapshot.dataset, query).encoded(), JSON_TYPE)
+
+
+def since_content(call: Call) -> Content:
+    """The reviews since the day that ends the path. Raises BadQuery.
+
+    They are slices of the document of all reviews: nothing is copied.
+    """
+    dataset = call.snapshot.dataset
+    day = call.request.path.removeprefix(links.SINCE_PATH)
+    pieces = since(dataset, day)
+    return Content(
+        body=[memoryview(piece) for piece in pieces],
+        content_type=JSON_TYPE,
+        # The reviews of a day are a prefix of all reviews, and the head has the day and
+        # their number, so that the bytes themselves need not be hashed.
+        digest=hashlib.sha256(dataset.reviews_digest + pieces.head).hexdigest(),
     )
 
 
-# ---- Handlers: each answers one route ----
-
-
-def static_response(
-    application: Application, snapshot: Snapshot, request: Request
-) -> Response:
-    """A representation that was made when the snapshot was loaded."""
-    return negotiated(snapshot.fixed[request.path], request.header)
-
-
-def home_response(
-    application: Application, snapshot: Snapshot, request: Request
-) -> Response:
-    """The home page; for who prefers it the directory in JSON, or the page in Markdown."""
-    accept = request.header("accept")
-    key = links.HOME_PATH
-    if prefers_json(accept):
-        key = DIRECTORY
-    elif prefers_markdown(accept):
-        key = MARKDOWN
-    return negotiated(snapshot.fixed[key], request.header)
-
-
-def search_content(
-    application: Application, snapshot: Snapshot, request: Request
-) -> Content:
-    """The reviews that match the query string."""
-    parameters = application.program.contract.search_parameters
-    query = query_from_pairs(parameters, query_pairs(request))
-    return Content(search(snapshot.dataset, query).encoded())
-
-
-def since_content(
-    application: Application, snapshot: Snapshot, request: Request
-) -> Content:
-    """The reviews since a day, as slices of the document of all reviews.
-
-    Nothing is copied, nor hashed: the digest of the served reviews and the envelope
-    together say which bytes these are.
-    """
-    day = request.path.removeprefix(links.SINCE_PATH)
-    pieces = since(snapshot.dataset, day)
-    digest = hashlib.sha256(snapshot.dataset.reviews_digest + pieces.head).hexdigest()
-    return Content([memoryview(piece) for piece in pieces], digest=digest)
-
-
-def list_content(
-    application: Application, snapshot: Snapshot, request: Request
-) -> Content | Response:
+def list_content(call: Call) -> Content | Response:
     """A page of the list of reviews, or its error page.
 
     Parameters that the list does not know are ignored: visitors bring `utm_source`.
     """
-    site = snapshot.site
-    parameters = application.program.contract.list_parameters
-    pairs = [pair for pair in query_pairs(request) if pair[0] in parameters]
+    site = call.snapshot.site
+    parameters = call.program.contract.list_parameters
+    pairs = [pair for pair in query_pairs(call.request) if pair[0] in parameters]
     try:
         query = query_of_page(parameters, pairs, PAGE_SIZE)
     except BadQuery as bad:
-        body = invalid_list_page(site, pairs, bad)
-        return error_page(application, 400, body)
-    result = in_any_order(snapshot.dataset, query)
+        return call.error_page(400, invalid_list_page(site, pairs, bad))
+    result = in_any_order(site.dataset, query)
     if query.offset and not result.reviews:
-        body = beyond_page(site, query, last_page(result))
-        return error_page(application, 404, body)
-    return page_content(application, list_page(site, query, result))
+        return call.error_page(404, beyond_page(site, query, last_page(result)))
+    return call.page(list_page(site, query, result))
 
 
-def review_content(
-    application: Application, snapshot: Snapshot, request: Request
-) -> Content | Response:
-    """A review by its id, the rest of the path: a page, or JSON for who prefers it."""
-    id = request.path.removeprefix(links.REVIEW_PATH)
-    review = snapshot.dataset.reviews_by_id.get(id)
-    is_json = prefers_json(request.header("accept"))
-    if review is None and is_json:
-        raise HttpError(404, f"No review has the id {echo(id)}.", VARIES_BY_TYPE)
-    if review is None:
-        return not_found_page(application, snapshot, is_review=True)
-    if is_json:
-        return Content([review.json], vary=VARY_BY_TYPE)
-    page = review_page.review_page(snapshot.site, review)
-    return page_content(application, page)._replace(vary=VARY_BY_TYPE)
+def slash_response(call: Call) -> Response:
+    """A redirect from `/reviews/` to `/reviews`."""
+    location = call.application.urls.review_list
+    if call.request.query_string:
+        location = f"{location}?{call.request.query_string}"
+    return Response(308, (CACHEABLE, *CORS, ("Location", location)), b"")
 
 
 VARIES_BY_TYPE: Headers = (("Vary", VARY_BY_TYPE),)
 
 
-def not_found_page(
-    application: Application, snapshot: Snapshot, is_review: bool
-) -> Response:
-    """The 404 page, for a review or for any other path."""
-    body = review_page.not_found_page(snapshot.site, is_review)
-    return error_page(application, 404, body, VARIES_BY_TYPE)
+def review_content(call: Call) -> Content | Response:
+    """The review whose id ends the path: a page, or JSON for a client that prefers it."""
+    id = call.request.path.removeprefix(links.REVIEW_PATH)
+    review = call.snapshot.dataset.reviews_by_id.get(id)
+    is_json = prefers_json(call.accept)
+    if review is None and is_json:
+        raise HttpError(404, f"No review has the id {echo(id)}.", VARIES_BY_TYPE)
+    if review is None:
+        body = call.snapshot.error_pages.unknown_review
+        return call.error_page(404, body, VARIES_BY_TYPE)
+    if is_json:
+        return Content([review.json], JSON_TYPE, vary=VARY_BY_TYPE)
+    page = call.page(review_page(call.snapshot.site, review))
+    return page._replace(vary=VARY_BY_TYPE)
 
 
-def embed_content(
-    application: Application, snapshot: Snapshot, request: Request
-) -> Content:
+def embed_content(call: Call) -> Content:
     """The frame for the owner's website; invalid parameters count as absent."""
-    parameters = application.program.contract.embed_parameters
-    values = forgiving_values(parameters, query_pairs(request))
-    body = frame(snapshot.site, **values)
-    policy = application.program.policies[links.EMBED_PATH]
-    return Content(body, HTML_TYPE, policy=policy)
+    parameters = call.program.contract.embed_parameters
+    values = forgiving_values(parameters, query_pairs(call.request))
+    body = frame(call.snapshot.site, **values)
+    return Content(body, HTML_TYPE, policy=call.program.policies[links.EMBED_PATH])
 
 
-def health_response(
-    application: Application, snapshot: Snapshot, request: Request
-) -> Response:
+def health_response(call: Call) -> Response:
     """The state of the service, for monitoring; not part of the contract."""
-    dataset = snapshot.dataset
+    application = call.application
     hub = application.hub
+    insights = call.snapshot.dataset.insights
+    fixed = call.snapshot.fixed
     health = {
         "status": application.state(),
         "version": VERSION,
         "uptime_seconds": round(time.monotonic() - application.started_at),
-        "reviews": {
-            "count": len(dataset.reviews),
-            "unverified_left_out": dataset.unverified_count,
-            "earliest": dataset.reviews[-1].day if dataset.reviews else None,
-            "latest": dataset.reviews[0].day if dataset.reviews else None,
-        },
-        "insights": {
-            key: dataset.insights[key] for key in ("review_count", "generated_at")
-        },
-        "hub": (hub.trouble() or "here") if hub else HUB_ELSEWHERE,
-        "subscriptions": hub.counts() if hub else None,
-        "last_modified": utc_text(snapshot.last_modified),
-        "digests": {path: snapshot.fixed[path].digest for path in links.DATA_PATHS},
+        "reviews": _health_of_reviews(call.snapshot),
+        "insights": {key: insights[key] for key in ("review_count", "generated_at")},
+        "hub": HUB_ELSEWHERE,
+        "subscriptions": None,
+        "last_modified": utc_text(call.snapshot.last_modified),
+        "digests": {path: fixed[path].digest for path in links.DATA_PATHS},
         "last_reload_error": application.reloader.error,
     }
+    if hub:
+        health["hub"] = hub.trouble() or "here"
+        health["subscriptions"] = hub.counts()
     return uncacheable(200, JSON_TYPE, encode(health))
 
 
-def mcp_response(
-    application: Application, snapshot: Snapshot, request: Request
-) -> Response:
+def _health_of_reviews(snapshot: Snapshot) -> dict[str, Json]:
+    dataset = snapshot.dataset
+    health: dict[str, Json] = {
+        "count": len(dataset.reviews),
+        "unverified_left_out": dataset.unverified_count,
+        "earliest": None,
+        "latest": None,
+    }
+    if dataset.reviews:
+        # Newest first.
+        health["earliest"] = dataset.reviews[-1].day
+        health["latest"] = dataset.reviews[0].day
+    return health
+
+
+def mcp_response(call: Call) -> Response:
     """The response of the MCP endpoint, which checks methods and origins itself."""
-    return application.mcp.handle(
-        request.method, request.header, request.body, snapshot.toolbox
+    request = call.request
+    return call.application.mcp.handle(
+        request.method, request.header, request.body, call.snapshot.toolbox
     )
 
 
-def hub_response(
-    application: Application, snapshot: Snapshot, request: Request
-) -> Response:
+def hub_response(call: Call) -> Response:
     """The hub's response to a subscriber. Waits for the disk."""
-    if application.hub is None:
+    hub = call.application.hub
+    if hub is None:
         raise HttpError(404, HUB_ELSEWHERE)
-    answer = application.hub.answer(request.header("content-type"), request.body)
+    answer = hub.answer(call.request.header("content-type"), call.request.body)
     return text_line(*answer)
 
 
-def slash_response(
-    application: Application, snapshot: Snapshot, request: Request
-) -> Response:
-    """A redirect from `/reviews/` to `/reviews`."""
-    location = application.urls.review_list
-    if request.query_string:
-        location += f"?{request.query_string}"
-    return Response(308, (CACHEABLE, *CORS, ("Location", location)), b"")
+def server_response(call: Call) -> Response:
+    """The methods of the service as a whole, for `OPTIONS *` (RFC 9110 section 9.3.7)."""
+    if call.request.method != "OPTIONS":
+        raise method_not_allowed(call.request.method, "OPTIONS")
+    return options_response(SERVER_METHODS)
 
 
-def server_response(
-    application: Application, snapshot: Snapshot, request: Request
-) -> Response:
-    """The response to `OPTIONS *` (RFC 9110 section 9.3.7)."""
-    if request.method == "OPTIONS":
-        return options_response(SERVER_METHODS)
-    raise method_not_allowed(request.method, "OPTIONS")
-
-
-def unknown_path_response(
-    application: Application, snapshot: Snapshot, request: Request
-) -> Response:
+def unknown_path_response(call: Call) -> Response:
     """The 404 page for a client that prefers HTML. Raises HttpError 404 for others."""
-    if prefers_html(request.header("accept")):
-        return not_found_page(application, snapshot, is_review=False)
-    raise HttpError(
-        status=404,
-        detail=f"There is nothing at {echo(request.path)}."
-        f" {links.CONTRACT_PATH} lists the endpoints.",
-        headers=VARIES_BY_TYPE,
-    )
-
-
-def options_response(methods: tuple[str, ...]) -> Response:
-    """The allowed methods, for programs and for preflights of browsers (Fetch standard)."""
-    allowed = ", ".join(methods)
-    preflight = (
-        ("Access-Control-Allow-Methods", allowed),
-        # Libraries add fields of their own (Cache-Control, X-Requested-With,
-        # traceparent). `*` means all but Authorization, which we ignore.
-        ("Access-Control-Allow-Headers", "*, Authorization"),
-        ("Access-Control-Max-Age", "86400"),
-    )
-    return Response(204, (*CORS, ("Allow", allowed), *preflight), b"")
+    if prefers_html(call.accept):
+        body = call.snapshot.error_pages.unknown_path
+        return call.error_page(404, body, VARIES_BY_TYPE)
+    path = echo(call.request.path)
+    detail = f"There is nothing at {path}. {links.CONTRACT_PATH} lists the endpoints."
+    raise HttpError(404, detail, VARIES_BY_TYPE)
 
 
 # ---- Refusals: how the errors of a route look ----
 
 
-def json_refusal(
-    application: Application, request: Request, error: HttpError
-) -> Response:
+def json_refusal(call: Call, error: HttpError) -> Response:
     """The format of every route that has none of its own."""
     return json_error(error)
 
 
-def embed_refusal(
-    application: Application, request: Request, error: HttpError
-) -> Response:
+def embed_refusal(call: Call, error: HttpError) -> Response:
     """The frame that visitors of the owner's website see after an error."""
-    body = refused_frame(application.snapshot.site)
-    policy = application.program.policies[links.EMBED_PATH]
+    policy = call.program.policies[links.EMBED_PATH]
+    body = call.snapshot.error_pages.refused_frame
     return uncacheable(error.status, HTML_TYPE, body, (*policy, *error.headers))
 
 
-def mcp_refusal(
-    application: Application, request: Request, error: HttpError
-) -> Response:
+def mcp_refusal(call: Call, error: HttpError) -> Response:
     """The JSON-RPC error for a request that does not reach the endpoint."""
     status = HTTPStatus(error.status)
-    response = application.mcp.refusal(status, error.detail, request.header)
-    return response._replace(headers=response.headers + error.headers)
+    refusal = call.application.mcp.refusal(status, error.detail, call.request.header)
+    return refusal._replace(headers=refusal.headers + error.headers)
 
 
-def hub_refusal(
-    application: Application, request: Request, error: HttpError
-) -> Response:
-    """An error as a line of plain text, like the hub's own errors."""
+def hub_refusal(call: Call, error: HttpError) -> Response:
+    """An error as a line of plain text, like the hub's own (WebSub section 5.1.2)."""
     return text_line(error.status, error.detail, error.headers)
 
 
-# ---- Routes ----
+# ---- Routes: where a handler runs, and by what its contents are cached ----
 
 READ_METHODS = ("GET", "HEAD", "OPTIONS")
 SERVER_METHODS = ("GET", "HEAD", "POST", "OPTIONS")
@@ -456,100 +407,180 @@ class Runs(Enum):
     ON_DISK = "on the thread that waits for the disk"
 
 
-Handler = Callable[["Application", Snapshot, Request], Response | Content]
-Refusal = Callable[["Application", Request, HttpError], Response]
-# Tells apart the computed contents of one path; they are cached under it.
-Variant = Callable[[Request], str]
+Handler = Callable[[Call], Response | Content]
+Refusal = Callable[[Call, HttpError], Response]
+# Tells apart the contents of one path.
+Variant = Callable[[Call], str]
 
 
 class Route(NamedTuple):
-    """What answers a path: the methods that it knows, its handler and where that runs."""
+    """What answers a path: its handler, where that runs, and what is cached."""
 
-    methods: tuple[str, ...]
     handler: Handler
-    runs: Runs = Runs.AT_ONCE
-    variant: Variant | None = None  # None: nothing is cached
+    runs: Runs
+    # None: nothing is cached.
+    variant: Variant | None = None
+    methods: tuple[str, ...] = READ_METHODS
     refuse: Refusal = json_refusal
 
 
-def by_path(request: Request) -> str:
+prepared = partial(Route, runs=Runs.AT_ONCE)
+computed = partial(Route, runs=Runs.COMPUTING)
+stored = partial(Route, runs=Runs.ON_DISK)
+
+
+def by_path(call: Call) -> str:
     """The path says all."""
     return ""
 
 
-def by_query(request: Request) -> str:
+def by_query(call: Call) -> str:
     """Another query string is another content."""
-    return request.query_string
+    return call.request.query_string
 
 
-def by_type(request: Request) -> str:
-    """JSON for who prefers it, else a page."""
-    return "json" if prefers_json(request.header("accept")) else "page"
+def by_type(call: Call) -> str:
+    """JSON for a client that prefers it, else a page."""
+    return "json" if prefers_json(call.accept) else "page"
 
 
-def prepared(handler: Handler) -> Route:
-    """A route whose responses are at hand."""
-    return Route(READ_METHODS, handler)
-
-
-def computed(
-    handler: Handler, variant: Variant | None, refuse: Refusal = json_refusal
-) -> Route:
-    """A route whose contents are computed."""
-    return Route(READ_METHODS, handler, Runs.COMPUTING, variant, refuse)
-
-
-MCP_ROUTE = Route(ANY_METHOD, mcp_response, Runs.COMPUTING, refuse=mcp_refusal)
+MCP_ROUTE = computed(mcp_response, methods=ANY_METHOD, refuse=mcp_refusal)
 
 # By path as the contract writes it; a name in braces stands for the rest of the path.
+# Exact paths go first, then the rows with braces in this order.
 ROUTES: dict[str, Route] = {
     links.HOME_PATH: prepared(home_response),
-    **dict.fromkeys(links.FIXED_PATHS, prepared(static_response)),
-    links.SEARCH_PATH: computed(search_content, by_query),
-    links.SINCE_PATH + "{date}": computed(since_content, by_path),
-    links.REVIEW_LIST_PATH: computed(list_content, by_query),
+    **dict.fromkeys(links.FIXED_PATHS, prepared(fixed_response)),
+    links.SEARCH_PATH: computed(search_content, variant=by_query),
+    links.SINCE_PATH + "{date}": computed(since_content, variant=by_path),
+    links.REVIEW_LIST_PATH: computed(list_content, variant=by_query),
     links.REVIEW_PATH: prepared(slash_response),
-    links.REVIEW_PATH + "{id}": computed(review_content, by_type),
-    links.EMBED_PATH: computed(embed_content, by_query, embed_refusal),
+    links.REVIEW_PATH + "{id}": computed(review_content, variant=by_type),
+    links.EMBED_PATH: computed(embed_content, variant=by_query, refuse=embed_refusal),
     # A frame with a wrong address shows a frame, not JSON, on the owner's website.
-    links.EMBED_PATH + "/{rest}": computed(unknown_path_response, None, embed_refusal),
+    links.EMBED_PATH + "/{rest}": prepared(unknown_path_response, refuse=embed_refusal),
     links.HEALTH_PATH: prepared(health_response),
     links.MCP_PATH: MCP_ROUTE,
     # Some clients add the slash.
     links.MCP_PATH + "/": MCP_ROUTE,
-    links.HUB_PATH: Route(
-        ("POST", "OPTIONS"), hub_response, Runs.ON_DISK, refuse=hub_refusal
+    links.HUB_PATH: stored(
+        hub_response, methods=("POST", "OPTIONS"), refuse=hub_refusal
     ),
-    "*": Route(ANY_METHOD, server_response),
+    "*": prepared(server_response, methods=ANY_METHOD),
+    "{path}": prepared(unknown_path_response, methods=ANY_METHOD),
 }
 PREFIXES = [
     (path.partition("{")[0], route) for path, route in ROUTES.items() if "{" in path
 ]
-NOT_FOUND = Route(ANY_METHOD, unknown_path_response, Runs.COMPUTING)
 
 
 def route_of(path: str) -> Route:
     """The route of a path."""
-    route = ROUTES.get(path)
-    if route:
-        return route
-    for prefix, route in PREFIXES:
-        if path.startswith(prefix):
-            return route
-    return NOT_FOUND
+    if path in ROUTES:
+        return ROUTES[path]
+    return next(route for prefix, route in PREFIXES if path.startswith(prefix))
+
+
+# ---- Responses: the two steps of the application ----
+
+
+def response_at_hand(call: Call, route: Route) -> Response | None:
+    """The response, unless the handler must run and takes its time. Raises HttpError."""
+    request = call.request
+    check_host(request)
+    if route.methods and request.method not in route.methods:
+        raise method_not_allowed(request.method, ", ".join(route.methods))
+    if route.methods and request.method == "OPTIONS":
+        return options_response(route.methods)
+    if route.runs is Runs.AT_ONCE:
+        return made_response(call, route)
+    if route.variant is None:
+        return None
+    cached = call.snapshot.cache.get(cache_key(call, route.variant))
+    if cached is None:
+        return None
+    return negotiated(cached, request.header)
+
+
+def made_response(call: Call, route: Route) -> Response:
+    """The response of the handler, whose content is kept. Raises what that raises."""
+    content = route.handler(call)
+    if isinstance(content, Response):
+        return content
+    is_gzip = accepts_gzip(call.request.header("accept-encoding"))
+    modified = call.snapshot.last_modified
+    representation = represent_computed(content, modified, is_gzip)
+    if route.variant:
+        call.snapshot.cache.add(cache_key(call, route.variant), representation)
+    return negotiated(representation, call.request.header)
+
+
+def cache_key(call: Call, variant: Variant) -> CacheKey:
+    """Under which the content for a call is cached."""
+    return CacheKey(
+        path=call.request.path,
+        variant=variant(call),
+        is_gzip=accepts_gzip(call.request.header("accept-encoding")),
+    )
+
+
+def options_response(methods: Iterable[str]) -> Response:
+    """The allowed methods, for programs and for preflights of browsers (Fetch standard)."""
+    allowed = ", ".join(methods)
+    preflight = (
+        ("Access-Control-Allow-Methods", allowed),
+        # Libraries add fields of their own (Cache-Control, X-Requested-With,
+        # traceparent). `*` means all but Authorization, which we ignore.
+        ("Access-Control-Allow-Headers", "*, Authorization"),
+        ("Access-Control-Max-Age", "86400"),
+    )
+    return Response(204, (*CORS, ("Allow", allowed), *preflight), b"")
+
+
+NO_SNIFFING = ("X-Content-Type-Options", "nosniff")
+
+
+def complete(request: Request, response: Response) -> Response:
+    """Add the common headers; drop the body for HEAD."""
+    status, headers, body = response
+    headers = (*headers, NO_SNIFFING)
+    # These have no length (RFC 9110 section 8.6).
+    if status not in (204, 304):
+        headers = (*headers, ("Content-Length", str(size_of(body))))
+    if request.method == "HEAD":
+        body = b""
+    return Response(status, headers, body)
+
+
+def http_error_of(error: Exception, request: Request) -> HttpError:
+    """What a client is told of an exception; an unexpected one is logged with an id."""
+    if isinstance(error, HttpError):
+        return error
+    if isinstance(error, BadQuery):
+        return bad_parameters(error)
+    request_id = secrets.token_hex(8)
+    message = "request %s: %s %r failed"
+    log.error(message, request_id, request.method, request.path, exc_info=error)
+    return HttpError(
+        status=500,
+        detail=f"An internal error, logged as request {request_id}.",
+        members={"request_id": request_id},
+    )
 
 
 # ---- The application: thread-safe ----
 
 HUB_ELSEWHERE = "the hub does not run on this instance"
-NO_SNIFFING = ("X-Content-Type-Options", "nosniff")
 
 
 class HubEndpoint(Protocol):
     """The part of a hub that requests use. Thread-safe."""
 
     def answer(self, content_type: str | None, body: bytes) -> tuple[int, str, Headers]:
-        """The response to a POST: status, a line of text and more headers. Waits for the disk."""
+        """The response to a POST: status, a line of text and more headers.
+
+        Waits for the disk.
+        """
 
     def trouble(self) -> str | None:
         """The reason why subscriptions are not stored; None if they are."""
@@ -572,12 +603,15 @@ class McpEndpoint(Protocol):
         """The response to a request that is refused before `handle`."""
 
 
-# What a step of the application gives: the second step always has a response.
+# What a step gives: the second one always has a response.
 Result = TypeVar("Result", bound=Response | None)
 
 
 class Application:
-    """The WSGI application, and what a server asks that runs handlers on threads."""
+    """The WSGI application, and what a server asks that runs handlers on threads.
+
+    Its methods raise nothing.
+    """
 
     def __init__(self, reloader: Reloader, urls: links.ServiceUrls, mcp: McpEndpoint):
         self.reloader = reloader
@@ -600,37 +634,16 @@ class Application:
             return "degraded"
         return "ok"
 
-    def __call__(
-        self, environ: dict[str, Any], start_response: Callable[..., Any]
-    ) -> Iterable[bytes]:
-        """Answer a WSGI server."""
-        request = request_of(environ)
-        try:
-            stream = get_input_stream(environ, max_content_length=LARGEST_BODY_BYTES)
-            response = self.respond(request._replace(body=stream.read()))
-        except RequestEntityTooLarge:
-            detail = f"The body is larger than {LARGEST_BODY_BYTES} bytes."
-            response = self.refuse(request, 413, detail)
-        except ClientDisconnected:
-            detail = "The body is shorter than its Content-Length."
-            response = self.refuse(request, 400, detail)
-        status = f"{response.status} {HTTPStatus(response.status).phrase}"
-        start_response(status, list(response.headers))
-        return [joined(response.body)]
-
     def prepared(self, request: Request) -> Response | None:
-        """The response that is at hand; None if `respond` must make it, off the event loop.
-
-        Raises nothing.
-        """
-        return self._answered(request, self._at_hand)
+        """The response that is at hand; None if `respond` must make it, on a thread."""
+        return self._answered(request, response_at_hand)
 
     def respond(self, request: Request) -> Response:
-        """The response to a request. Raises nothing; may take its time."""
+        """The response to a request; may take its time."""
         # A request that waited may find what another one has made meanwhile.
         response = self.prepared(request)
         if response is None:
-            return self._answered(request, self._made)
+            return self._answered(request, made_response)
         return response
 
     def waits_for_disk(self, request: Request) -> bool:
@@ -641,83 +654,43 @@ class Application:
         self, request: Request, status: int, detail: str, headers: Headers = ()
     ) -> Response:
         """The response to a request that the server refuses before `respond`."""
-        return self._refused(request, HttpError(status, detail, headers))
-
-    def _at_hand(self, route: Route, request: Request) -> Response | None:
-        """Raises HttpError for a bad `Host`, a wrong method or an unknown path."""
-        check_host(request)
-        if route.methods and request.method not in route.methods:
-            raise method_not_allowed(request.method, ", ".join(route.methods))
-        if route.methods and request.method == "OPTIONS":
-            return options_response(route.methods)
-        if route.runs is Runs.AT_ONCE:
-            return self._made(route, request)
-        if route.variant:
-            key = computed_key(request, route.variant)
-            cached = self.snapshot.cache.get(key)
-            if cached:
-                return negotiated(cached, request.header)
-        return None
-
-    def _made(self, route: Route, request: Request) -> Response:
-        """Raises what the handler raises."""
-        snapshot = self.snapshot
-        content = route.handler(self, snapshot, request)
-        if isinstance(content, Response):
-            return content
-        is_gzip = accepts_gzip(request.header("accept-encoding"))
-        representation = representation_of(content, snapshot, is_gzip)
-        if route.variant:
-            snapshot.cache.add(computed_key(request, route.variant), representation)
-        return negotiated(representation, request.header)
+        call = Call(self, self.snapshot, request)
+        error = HttpError(status, detail, headers)
+        return complete(request, route_of(request.path).refuse(call, error))
 
     def _answered(
-        self, request: Request, step: Callable[[Route, Request], Result]
+        self, request: Request, step: Callable[[Call, Route], Result]
     ) -> Result | Response:
         """What a step gives, or the error response for its exception."""
+        call = Call(self, self.snapshot, request)
+        route = route_of(request.path)
         try:
-            response = step(route_of(request.path), request)
-        except BadQuery as bad:
-            return self._refused(request, bad_parameters(bad))
-        except HttpError as error:
-            return self._refused(request, error)
-        except Exception:
-            return self._refused(request, logged_error(request))
+            response = step(call, route)
+        except Exception as error:
+            refusal = route.refuse(call, http_error_of(error, request))
+            return complete(request, refusal)
         if response is None:
             return response
         return complete(request, response)
 
-    def _refused(self, request: Request, error: HttpError) -> Response:
-        response = route_of(request.path).refuse(self, request, error)
-        return complete(request, response)
+    def __call__(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """Answer a WSGI server."""
+        response = self._response_to(request_of(environ), environ)
+        phrase = HTTPStatus(response.status).phrase
+        start_response(f"{response.status} {phrase}", list(response.headers))
+        return [joined(response.body)]
 
-
-def computed_key(request: Request, variant: Variant) -> ComputedKey:
-    """Under which a computed representation is cached."""
-    is_gzip = accepts_gzip(request.header("accept-encoding"))
-    return request.path, variant(request), is_gzip
-
-
-def logged_error(request: Request) -> HttpError:
-    """500 for the exception that is being handled, which is logged with a request id."""
-    request_id = secrets.token_hex(8)
-    log.exception("request %s: %s %r failed", request_id, request.method, request.path)
-    return HttpError(
-        status=500,
-        detail=f"An internal error, logged as request {request_id}.",
-        members={"request_id": request_id},
-    )
-
-
-def complete(request: Request, response: Response) -> Response:
-    """Add the common headers; drop the body for HEAD.
-
-    204 and 304 have no length (RFC 9110 section 8.6).
-    """
-    status, headers, body = response
-    headers = (*headers, NO_SNIFFING)
-    if status not in (204, 304):
-        headers = (*headers, ("Content-Length", str(size_of(body))))
-    if request.method == "HEAD":
-        body = b""
-    return Response(status, headers, body)
+    def _response_to(self, request: Request, environ: dict[str, Any]) -> Response:
+        """The response to a request whose body is still to be read."""
+        try:
+            stream = get_input_stream(environ, max_content_length=LARGEST_BODY_BYTES)
+            body = stream.read()
+        except RequestEntityTooLarge:
+            detail = f"The body is larger than {LARGEST_BODY_BYTES} bytes."
+            return self.refuse(request, 413, detail)
+        except ClientDisconnected:
+            detail = "The body is shorter than its Content-Length."
+            return self.refuse(request, 400, detail)
+        return self.respond(request._replace(body=body))

@@ -1,10 +1,10 @@
 """Representations: content codings, validators, and conditional requests.
 
 The source is RFC 9110, sections 8.8 (validators), 12 (negotiation) and 13 (conditional
-requests); Werkzeug parses the header fields. All functions take bytes and header values;
-this module knows no path, no data and no server.
+requests); Werkzeug parses the header fields. All functions take contents and header
+values; this module must not know a path, the data or a server.
 
-Sections: representations - conditional requests.
+Sections: contents and representations - conditional requests.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from werkzeug.http import http_date, parse_date, parse_etags
 from reviewslib.messages import (
     CACHEABLE,
     CORS,
-    KEPT_VALUES,
     VARY_BY_CODING,
     Body,
     GetHeader,
@@ -32,95 +31,123 @@ from reviewslib.messages import (
     size_of,
 )
 
-# ---- Representations ----
+# ---- Contents and representations ----
 
 # A smaller body fits into one packet anyway.
 COMPRESSED_FROM_BYTES = 1024
-# A larger computed body is not compressed, since everybody waits for it.
+# A client waits for the compression of a computed body, and so do those behind it.
 COMPRESSED_TO_BYTES = 1024 * 1024
 FIXED_GZIP_LEVEL = 6
-# Takes 0.6 of the time of level 6 for 100 reviews; the result is 1 to 4 % larger.
+# Takes 0.6 of the time of level 6 for 100 reviews; the result is 1 to 4% larger.
 COMPUTED_GZIP_LEVEL = 4
+
+
+class Content(NamedTuple):
+    """The content of a URL, before it is coded."""
+
+    body: Body
+    content_type: str
+    # Sent with the body only, unlike `link`.
+    policy: Headers = ()
+    vary: str = VARY_BY_CODING
+    link: str = ""
+    # Hexadecimal. The entity tags depend on it alone; the default is the SHA-256 of the
+    # body.
+    digest: str = ""
 
 
 class Coding(NamedTuple):
     """A representation in one content coding."""
 
     body: Body
-    tag: str  # the entity tag without quotes
-    headers: Headers  # of responses with the body
+    # The entity tag without quotes.
+    tag: str
+    # Of responses with the body.
+    headers: Headers
 
 
 class Representation(NamedTuple):
-    """The content of a URL at one time. `gzip` is None if the body was not compressed."""
+    """The content of a URL at one time, in the codings that are served."""
 
     content_type: str
-    digest: str  # hexadecimal; by default the SHA-256 of the identity body
-    last_modified: int  # seconds since the epoch
-    headers: Headers  # of all responses, 304 included
+    digest: str
+    # Seconds since the epoch.
+    last_modified: int
+    # Of all responses, 304 included.
+    headers: Headers
     identity: Coding
+    # None if the body was not compressed.
     gzip: Coding | None
 
 
 # A dozen contents have a date each.
 @lru_cache(maxsize=16)
 def field_date(seconds: int) -> str:
-    """A time in seconds since the epoch as a value of header fields (section 5.6.7)."""
+    """Seconds since the epoch as a value of header fields (section 5.6.7)."""
     return http_date(seconds)
 
 
 def represent(
-    body: Body,
-    content_type: str,
-    last_modified: int,
-    gzip_level: int | None = FIXED_GZIP_LEVEL,
-    link: str = "",
-    vary: str = VARY_BY_CODING,
-    policy: Headers = (),
-    digest: str = "",
+    content: Content, last_modified: int, gzip_level: int | None = FIXED_GZIP_LEVEL
 ) -> Representation:
-    """The representation of `body`, without gzip if `gzip_level` is None.
-
-    `policy` is sent with the body.
-
-    The entity tags depend only on `digest`, by default the SHA-256 of the body. The
-    gzip tag is derived from the same digest, so that a new zlib does not change it.
-    """
-    digest = digest or hashlib.sha256(joined(body)).hexdigest()
-    content = ("Content-Type", content_type)
-    compressed = None
-    if gzip_level is not None and size_of(body) >= COMPRESSED_FROM_BYTES:
-        compressed = Coding(
-            body=gzip.compress(joined(body), gzip_level, mtime=0),
-            tag=f"{digest}-gzip",
-            headers=(content, ("Content-Encoding", "gzip"), *policy),
-        )
-    headers: Headers = (
-        ("Last-Modified", field_date(last_modified)),
-        CACHEABLE,
-        ("Vary", vary),
+    """The representation of `content`; without gzip if `gzip_level` is None."""
+    digest = content.digest or hashlib.sha256(joined(content.body)).hexdigest()
+    content_type = ("Content-Type", content.content_type)
+    identity = Coding(
+        body=content.body, tag=digest, headers=(content_type, *content.policy)
     )
-    if link:
-        headers += (("Link", link),)
+    compressed = None
+    if gzip_level is not None and size_of(content.body) >= COMPRESSED_FROM_BYTES:
+        coding = ("Content-Encoding", "gzip")
+        compressed = Coding(
+            body=gzip.compress(joined(content.body), gzip_level, mtime=0),
+            # Derived from the digest of the plain body, so that a new zlib, whose bytes
+            # differ, does not change it.
+            tag=f"{digest}-gzip",
+            headers=(content_type, coding, *content.policy),
+        )
     return Representation(
-        content_type=content_type,
+        content_type=content.content_type,
         digest=digest,
         last_modified=last_modified,
-        headers=headers + CORS,
-        identity=Coding(body, digest, (content, *policy)),
+        headers=_common_headers(content, last_modified),
+        identity=identity,
         gzip=compressed,
     )
+
+
+def _common_headers(content: Content, last_modified: int) -> Headers:
+    """The headers of all responses with this content, 304 included."""
+    headers = [
+        ("Last-Modified", field_date(last_modified)),
+        CACHEABLE,
+        ("Vary", content.vary),
+    ]
+    if content.link:
+        headers.append(("Link", content.link))
+    return (*headers, *CORS)
+
+
+def represent_computed(
+    content: Content, last_modified: int, for_gzip: bool
+) -> Representation:
+    """The representation of a computed content for one coding, the one that is asked."""
+    is_compressed = for_gzip and size_of(content.body) <= COMPRESSED_TO_BYTES
+    level = COMPUTED_GZIP_LEVEL if is_compressed else None
+    return represent(content, last_modified, level)
 
 
 # ---- Conditional requests ----
 
 
-@lru_cache(maxsize=KEPT_VALUES)
+# The tags of a field of 1,000 characters take up to 25 KB, and a service has some thirty
+# contents that are asked for again and again.
+@lru_cache(maxsize=64)
 def _entity_tags(if_none_match: str) -> ETags:
     return parse_etags(if_none_match)
 
 
-def entity_tags(if_none_match: str) -> ETags:
+def entity_tags(if_none_match: str | None) -> ETags:
     """The entity tags of `If-None-Match` (section 13.1.2), as far as they are read.
 
     One that is cut off is no tag of ours: the client gets the content once more.
@@ -144,27 +171,32 @@ def date_seconds(field: str) -> float | None:
 def cached_coding(
     representation: Representation, chosen: Coding, get_header: GetHeader
 ) -> Coding | None:
-    """The current coding that the client has cached; None if there is none.
-
-    If-None-Match takes precedence over If-Modified-Since (section 13.2.2).
-    """
-    tags_field = get_header("if-none-match")
-    if tags_field:
-        tags = entity_tags(tags_field)
-        for coding in (chosen, representation.identity, representation.gzip):
-            if coding and tags.contains_weak(coding.tag):
-                return coding
+    """The current coding that the client has; None if it does not say that it has one."""
+    # Takes precedence over If-Modified-Since (section 13.2.2).
+    tags = get_header("if-none-match")
+    if tags:
+        return _coding_with_tag(representation, chosen, entity_tags(tags))
+    date = get_header("if-modified-since")
+    if not date:
         return None
-    date_field = get_header("if-modified-since")
-    if date_field:
-        seconds = date_seconds(date_field)
-        if seconds is not None and representation.last_modified <= seconds:
-            return chosen
+    seconds = date_seconds(date)
+    if seconds is None or seconds < representation.last_modified:
+        return None
+    return chosen
+
+
+def _coding_with_tag(
+    representation: Representation, chosen: Coding, tags: ETags
+) -> Coding | None:
+    # `*` matches every coding: then the answer has the tag of the chosen one.
+    for coding in (chosen, representation.identity, representation.gzip):
+        if coding and tags.contains_weak(coding.tag):
+            return coding
     return None
 
 
 def negotiated(representation: Representation, get_header: GetHeader) -> Response:
-    """A response with the representation; 304 if the client has it in either coding."""
+    """A response with the representation, or 304 if the client has either coding."""
     chosen = representation.identity
     if representation.gzip and accepts_gzip(get_header("accept-encoding")):
         chosen = representation.gzip

@@ -1,7 +1,10 @@
-"""Snapshots: everything that is served between two reloads, made from one state of the data files.
+"""Snapshots: everything that is served between two reloads, made from the data files.
 
-A snapshot has all fixed representations, ready to be sent, and the dataset, from which others are computed.
-This module reads files; it knows no request and no socket. The time is an argument.
+A snapshot has all fixed representations, ready to be sent, and the dataset, from which
+others are computed. This module reads files; it must not know a request or a socket. The
+time is an argument.
+
+Sections: Data files - Program files - Cache - Fixed contents - Dates - Snapshots
 """
 
 from __future__ import annotations
@@ -29,17 +32,18 @@ from reviewslib.messages import (
     JSON_TYPE,
     MARKDOWN_TYPE,
     TEXT_TYPE,
-    VARY_BY_CODING,
     VARY_BY_TYPE,
     XML_TYPE,
     Headers,
 )
 from reviewslib.web.crawlers import robots_text, sitemap
+from reviewslib.web.embed import refused_frame
 from reviewslib.web.feeds import atom_feed, json_feed
 from reviewslib.web.home_page import html_page, llms_text
 from reviewslib.web.pictures import badge, icon
 from reviewslib.web.policies import policies_by_path
-from reviewslib.web.representations import Representation, represent
+from reviewslib.web.representations import Content, Representation, represent
+from reviewslib.web.review_page import not_found_page
 from reviewslib.web.site import Site, site_of
 from reviewslib.web.templating import load_templates
 
@@ -53,34 +57,41 @@ class Files(NamedTuple):
 
     reviews: bytes
     reviews_changed: float
-    insights: (
-        bytes | None
-    )  # None if the file is absent; insights are then counted from the reviews
-    insights_changed: float  # if the file is absent, the last change of the directory: a removal changes it
+    # None if the file is absent: insights are then counted from the reviews.
+    insights: bytes | None
+    # Without the file, the last change of the directory: a removal changes it.
+    insights_changed: float
+
+    @property
+    def changed(self) -> float:
+        """The later one of the last changes."""
+        return max(self.reviews_changed, self.insights_changed)
 
 
 def read_files(directory: Path) -> Files:
-    """Read the data files. Raises BadData if one cannot be read or `reviews.json` is missing."""
+    """Read the data files.
+
+    Raises BadData if one cannot be read or `reviews.json` is missing.
+    """
     faults = []
-    files = {}
+    found: dict[str, tuple[bytes, float]] = {}
     for name in DATA_FILES:
         try:
-            files[name] = read_unchanging(directory / name)
+            found[name] = read_unchanging(directory / name)
         except FileNotFoundError:
             if name == REVIEWS_FILE:
-                faults.append(
-                    Fault(name, (), f"there is no such file in {directory}; see --data")
-                )
+                reason = f"there is no such file in {directory}; see --data"
+                faults.append(Fault(name, (), reason))
         except OSError as error:
-            faults.append(Fault(name, (), f"cannot be read: {error.strerror or error}"))
+            reason = f"cannot be read: {error.strerror or error}"
+            faults.append(Fault(name, (), reason))
     if faults:
         raise BadData(faults)
-    insights = (
-        files[INSIGHTS_FILE]
-        if INSIGHTS_FILE in files
-        else (None, last_change(directory))
-    )
-    return Files(*files[REVIEWS_FILE], *insights)
+    reviews, reviews_changed = found[REVIEWS_FILE]
+    if INSIGHTS_FILE not in found:
+        return Files(reviews, reviews_changed, None, last_change(directory))
+    insights, insights_changed = found[INSIGHTS_FILE]
+    return Files(reviews, reviews_changed, insights, insights_changed)
 
 
 def file_stamps(directory: Path) -> dict[str, Stamp]:
@@ -94,9 +105,8 @@ def file_stamps(directory: Path) -> dict[str, Stamp]:
 
 # ---- Program files: contract and templates ----
 
-PACKAGE = Path(
-    str(resources.files("reviewslib"))
-)  # contains the contract and the templates
+# Contains the contract and the templates.
+PACKAGE = Path(str(resources.files("reviewslib")))
 
 
 class ProgramFiles(NamedTuple):
@@ -104,37 +114,36 @@ class ProgramFiles(NamedTuple):
 
     contract: Contract
     templates: Environment
-    policies: Mapping[
-        str, Headers
-    ]  # security headers by path; those of HOME_PATH apply to all pages
-    changed: (
-        float  # last change of any file, modules included, in seconds since the epoch
-    )
+    # Security headers by path; those of HOME_PATH apply to all pages.
+    policies: Mapping[str, Headers]
+    # The last change of any file, modules included, in seconds since the epoch.
+    changed: float
 
 
 def load_program_files(package: Path = PACKAGE) -> ProgramFiles:
-    """Load the contract, and the templates of `package`, whose newest file determines `changed`."""
-    files = (
-        file for file in package.rglob("*") if file.is_file() and file.suffix != ".pyc"
-    )
-    environment = load_templates(package / "web" / "templates")
-    policies = policies_by_path(environment)
+    """Load the contract, and the templates of `package`, whose newest file dates it."""
+    files = [file for file in package.rglob("*") if file.is_file()]
+    templates = load_templates(package / "web" / "templates")
+    # The interpreter writes its compiled files whenever it likes.
+    changes = [last_change(file) for file in files if file.suffix != ".pyc"]
     return ProgramFiles(
-        shipped_contract(), environment, policies, max(map(last_change, files))
+        contract=shipped_contract(),
+        templates=templates,
+        policies=policies_by_path(templates),
+        changed=max(changes),
     )
 
 
-# ---- Snapshots ----
+# ---- Cache of computed representations ----
 
-# keys for the JSON and the Markdown of `/`
-DIRECTORY = "directory"
-MARKDOWN = "markdown"
-ComputedKey = tuple[
-    str, str, bool
-]  # path, variant such as the query string, whether gzip is accepted
-Bodies = dict[
-    str, tuple[bytes, str, float]
-]  # by path: content, media type, last change of its data files
+
+class CacheKey(NamedTuple):
+    """What a computed representation depends on, within a snapshot."""
+
+    path: str
+    # What else the route depends on, such as the query string.
+    variant: str
+    is_gzip: bool
 
 
 class RepresentationCache:
@@ -150,13 +159,13 @@ class RepresentationCache:
     def __init__(self, max_bytes: int = 1024 * 1024):
         self._max_bytes = max_bytes
         self._bytes = 0
-        self._entries: dict[ComputedKey, Representation] = {}
+        self._entries: dict[CacheKey, Representation] = {}
 
-    def get(self, key: ComputedKey) -> Representation | None:
+    def get(self, key: CacheKey) -> Representation | None:
         """The representation cached under `key`."""
         return self._entries.get(key)
 
-    def add(self, key: ComputedKey, representation: Representation) -> None:
+    def add(self, key: CacheKey, representation: Representation) -> None:
         """Cache a representation under `key`, unless it alone exceeds the bound."""
         entry_bytes = self._size_of(key, representation)
         if entry_bytes > self._max_bytes:
@@ -168,8 +177,8 @@ class RepresentationCache:
         self._entries[key] = representation
         self._bytes += entry_bytes
 
-    def _size_of(self, key: ComputedKey, representation: Representation) -> int:
-        size = self.ENTRY_BYTES + len(key[1])
+    def _size_of(self, key: CacheKey, representation: Representation) -> int:
+        size = self.ENTRY_BYTES + len(key.variant)
         for coding in (representation.identity, representation.gzip):
             # Slices of the data are held by the snapshot anyway.
             if coding and isinstance(coding.body, bytes):
@@ -177,13 +186,161 @@ class RepresentationCache:
         return size
 
 
+# ---- Fixed contents ----
+
+# In place of a path: the JSON and the Markdown of `/`.
+DIRECTORY = "directory"
+MARKDOWN = "markdown"
+
+
+class FixedContent(NamedTuple):
+    """A content that is made at load.
+
+    `changed` is the last change of the data files that shape it, 0 if none does.
+    """
+
+    content: Content
+    changed: float
+
+
+def fixed_contents(
+    program: ProgramFiles, site: Site, files: Files, modified: int
+) -> dict[str, FixedContent]:
+    """The fixed contents by path; `modified` dates an Atom feed without reviews."""
+    return {
+        **_data_contents(program, site, files, modified),
+        **_contents_for_people(program, site, files),
+    }
+
+
+def _data_contents(
+    program: ProgramFiles, site: Site, files: Files, modified: int
+) -> dict[str, FixedContent]:
+    """Data, feeds and contract."""
+    dataset = site.dataset
+    urls = site.urls
+    reviews = Content(
+        dataset.reviews_json, JSON_TYPE, link=_topic_link(urls, links.REVIEWS_PATH)
+    )
+    json = Content(
+        json_feed(dataset, urls),
+        JSON_TYPE,
+        link=_topic_link(urls, links.JSON_FEED_PATH),
+    )
+    atom = Content(
+        atom_feed(dataset, urls, datetime.fromtimestamp(modified, UTC)),
+        ATOM_TYPE,
+        link=_topic_link(urls, links.ATOM_FEED_PATH),
+    )
+    insights = Content(dataset.insights_json, JSON_TYPE)
+    contract = encode(served_contract(program.contract, dataset, urls))
+    # Insights that are counted change with the reviews.
+    insights_changed = files.insights_changed
+    if files.insights is None:
+        insights_changed = files.changed
+    return {
+        links.REVIEWS_PATH: FixedContent(reviews, files.changed),
+        links.INSIGHTS_PATH: FixedContent(insights, insights_changed),
+        links.JSON_FEED_PATH: FixedContent(json, files.changed),
+        links.ATOM_FEED_PATH: FixedContent(atom, files.changed),
+        links.CONTRACT_PATH: FixedContent(
+            Content(contract, JSON_TYPE), files.reviews_changed
+        ),
+    }
+
+
+def _contents_for_people(
+    program: ProgramFiles, site: Site, files: Files
+) -> dict[str, FixedContent]:
+    """The home page in its three media types, and what crawlers and browsers ask for."""
+    urls = site.urls
+    markdown = llms_text(site)
+    home = Content(
+        html_page(site),
+        HTML_TYPE,
+        policy=program.policies[links.HOME_PATH],
+        vary=VARY_BY_TYPE,
+    )
+    directory = Content(encode(urls.directory()), JSON_TYPE, vary=VARY_BY_TYPE)
+    home_markdown = Content(markdown, MARKDOWN_TYPE, vary=VARY_BY_TYPE)
+    picture = Content(badge(site), ICON_TYPE, policy=program.policies[links.BADGE_PATH])
+    pages = Content(sitemap(site), XML_TYPE)
+    robots = Content(robots_text(urls), TEXT_TYPE)
+    return {
+        links.HOME_PATH: FixedContent(home, files.changed),
+        DIRECTORY: FixedContent(directory, changed=0),
+        MARKDOWN: FixedContent(home_markdown, files.changed),
+        links.LLMS_PATH: FixedContent(Content(markdown, TEXT_TYPE), files.changed),
+        links.SITEMAP_PATH: FixedContent(pages, files.reviews_changed),
+        links.ROBOTS_PATH: FixedContent(robots, changed=0),
+        links.BADGE_PATH: FixedContent(picture, files.reviews_changed),
+        links.ICON_PATH: FixedContent(
+            Content(icon(site.templates), ICON_TYPE), changed=0
+        ),
+    }
+
+
+def _topic_link(urls: ServiceUrls, path: str) -> str:
+    return topic_link_header(urls.base_url, path, with_hub=bool(urls.hub))
+
+
+def served_contract(
+    contract: Contract, dataset: Dataset, urls: ServiceUrls
+) -> dict[str, Any]:
+    """The contract with the base URL of this service and the contact of the business."""
+    business = dataset.business
+    contact = {
+        key: business[key] for key in ("name", "url", "email") if business.get(key)
+    }
+    info = contract.document["info"]
+    (server,) = contract.document["servers"]
+    own = {
+        "info": info | {"contact": contact},
+        "servers": [server | {"url": urls.base_url}],
+    }
+    return contract.document | own
+
+
+# ---- Dates ----
+
+
+def last_modified(changed: float, now: float, before: int | None, same: bool) -> int:
+    """The Last-Modified of content that changed then, in seconds since the epoch.
+
+    `before` is that of the previous content, if there was one; `same` if it is unchanged.
+    """
+    # Not in the future (RFC 9110 section 8.8.2.1).
+    date = int(min(changed, now))
+    if before is None:
+        return date
+    if same:
+        return before
+    # Later than that of the previous content, even if the file is an old copy: otherwise
+    # a client with the previous content would get a wrong 304.
+    return max(date, before + 1)
+
+
+# ---- Snapshots ----
+
+
+class ErrorPages(NamedTuple):
+    """The error pages that depend on no request."""
+
+    unknown_path: bytes
+    unknown_review: bytes
+    refused_frame: bytes
+
+
 class Snapshot(NamedTuple):
     """All that is served for one state of the data. Immutable except for `cache`."""
 
     site: Site
     toolbox: Toolbox
-    fixed: Mapping[str, Representation]  # by path; also DIRECTORY and MARKDOWN
-    last_modified: int  # of computed representations
+    # By path; also DIRECTORY and MARKDOWN.
+    fixed: Mapping[str, Representation]
+    error_pages: ErrorPages
+    # Of computed representations.
+    last_modified: int
     cache: RepresentationCache
 
     @property
@@ -199,123 +356,60 @@ def build_snapshot(
     previous: Snapshot | None,
     now: float,
 ) -> Snapshot:
-    """A snapshot of `files`. Content that `previous` has as well keeps its Last-Modified. Raises BadData."""
+    """A snapshot of `files`. Raises BadData.
+
+    Content that `previous` has as well keeps its Last-Modified.
+    """
     dataset = load(program.contract, files.reviews, files.insights, urls)
     site = site_of(program.templates, dataset, urls)
-    content = (dataset.reviews_json, dataset.insights_json)
-    same = previous is not None and content == (
-        previous.dataset.reviews_json,
-        previous.dataset.insights_json,
+    changed = max(program.changed, files.changed)
+    modified = _last_modified_of(dataset, changed, previous, now)
+    contents = fixed_contents(program, site, files, modified)
+    error_pages = ErrorPages(
+        unknown_path=not_found_page(site, is_review=False),
+        unknown_review=not_found_page(site, is_review=True),
+        refused_frame=refused_frame(site),
     )
-    changed = max(program.changed, files.reviews_changed, files.insights_changed)
-    modified = last_modified(changed, now, same, previous)
-    previous_fixed = previous.fixed if previous else {}
-    bodies = fixed_bodies(program, site, files, modified)
-    fixed = {}
-    for path, (body, content_type, data_changed) in bodies.items():
-        before = previous_fixed.get(path)
-        same = before is not None and body == before.identity.body
-        date = last_modified(max(program.changed, data_changed), now, same, before)
-        link = (
-            topic_link_header(urls.base_url, path, bool(urls.hub))
-            if path in links.TOPIC_PATHS
-            else ""
-        )
-        is_by_type = path in (links.HOME_PATH, DIRECTORY, MARKDOWN)
-        vary = VARY_BY_TYPE if is_by_type else VARY_BY_CODING
-        policy = program.policies.get(path, ())
-        fixed[path] = represent(
-            body, content_type, date, link=link, vary=vary, policy=policy
-        )
     return Snapshot(
-        site,
-        toolbox_of(program.contract, dataset),
-        fixed,
-        modified,
-        RepresentationCache(),
+        site=site,
+        toolbox=toolbox_of(program.contract, dataset),
+        fixed=_represented(contents, program.changed, previous, now),
+        error_pages=error_pages,
+        last_modified=modified,
+        cache=RepresentationCache(),
     )
 
 
-def fixed_bodies(
-    program: ProgramFiles,
-    site: Site,
-    files: Files,
-    modified: int,
-) -> Bodies:
-    """The bodies of the fixed paths; the last change of a body without data is 0. `modified` dates Atom."""
-    latest = max(files.reviews_changed, files.insights_changed)
-    dataset = site.dataset
-    urls = site.urls
-    atom = atom_feed(dataset, urls, datetime.fromtimestamp(modified, UTC))
-    contract = encode(served_contract(program.contract, dataset, urls))
-    markdown = llms_text(site)
-    insights_changed = latest if files.insights is None else files.insights_changed
-    return {
-        links.REVIEWS_PATH: (dataset.reviews_json, JSON_TYPE, latest),
-        links.INSIGHTS_PATH: (
-            dataset.insights_json,
-            JSON_TYPE,
-            insights_changed,
-        ),
-        links.JSON_FEED_PATH: (
-            json_feed(dataset, urls),
-            JSON_TYPE,
-            latest,
-        ),
-        links.ATOM_FEED_PATH: (atom, ATOM_TYPE, latest),
-        links.CONTRACT_PATH: (
-            contract,
-            JSON_TYPE,
-            files.reviews_changed,
-        ),
-        links.HOME_PATH: (
-            html_page(site),
-            HTML_TYPE,
-            latest,
-        ),
-        DIRECTORY: (encode(urls.directory()), JSON_TYPE, 0),
-        MARKDOWN: (markdown, MARKDOWN_TYPE, latest),
-        links.LLMS_PATH: (markdown, TEXT_TYPE, latest),
-        links.SITEMAP_PATH: (
-            sitemap(site),
-            XML_TYPE,
-            files.reviews_changed,
-        ),
-        links.ROBOTS_PATH: (robots_text(urls), TEXT_TYPE, 0),
-        links.BADGE_PATH: (
-            badge(site),
-            ICON_TYPE,
-            files.reviews_changed,
-        ),
-        links.ICON_PATH: (icon(site.templates), ICON_TYPE, 0),
-    }
-
-
-def served_contract(
-    contract: Contract, dataset: Dataset, urls: ServiceUrls
-) -> dict[str, Any]:
-    """The contract with the base URL of this service and the contact of the business."""
-    business = dataset.business
-    contact = {
-        key: business[key] for key in ("name", "url", "email") if business.get(key)
-    }
-    info, (server,) = (contract.document[key] for key in ("info", "servers"))
-    own = {
-        "info": info | {"contact": contact},
-        "servers": [server | {"url": urls.base_url}],
-    }
-    return contract.document | own
-
-
-def last_modified(
-    changed: float, now: float, same: bool, before: Snapshot | Representation | None
+def _last_modified_of(
+    dataset: Dataset, changed: float, previous: Snapshot | None, now: float
 ) -> int:
-    """The Last-Modified of content, in seconds since the epoch; `same` if the content is that of `before`.
+    """The Last-Modified of whatever is computed from the data."""
+    if previous is None:
+        return last_modified(changed, now, before=None, same=False)
+    before = previous.dataset
+    same = (
+        dataset.reviews_json == before.reviews_json
+        and dataset.insights_json == before.insights_json
+    )
+    return last_modified(changed, now, previous.last_modified, same)
 
-    The date is not in the future (RFC 9110 section 8.8.2.1). It is later than that of the previous content,
-    even if the file is an old copy: otherwise a client with the previous content would get a wrong 304.
-    """
-    date = int(min(changed, now))
-    if before is None:
-        return date
-    return before.last_modified if same else max(date, before.last_modified + 1)
+
+def _represented(
+    contents: Mapping[str, FixedContent],
+    program_changed: float,
+    previous: Snapshot | None,
+    now: float,
+) -> dict[str, Representation]:
+    """The representations of fixed contents, which the program shapes as well."""
+    previous_fixed = previous.fixed if previous else {}
+    fixed = {}
+    for path, (content, data_changed) in contents.items():
+        before = None
+        same = False
+        if path in previous_fixed:
+            before = previous_fixed[path].last_modified
+            same = content.body == previous_fixed[path].identity.body
+        changed = max(program_changed, data_changed)
+        date = last_modified(changed, now, before, same)
+        fixed[path] = represent(content, date)
+    return fixed

@@ -451,6 +451,9 @@ NEWEST = f"/reviews/{APP.snapshot.dataset.reviews[0].id}"
         pytest.param(a_request("/reviews", method="PUT"), 405, id="wrong method"),
         pytest.param(a_request("/reviews", method="OPTIONS"), 204, id="preflight"),
         pytest.param(a_request("/reviews", host=""), 400, id="no host"),
+        pytest.param(a_request("/nothing"), 404, id="unknown path"),
+        pytest.param(a_request("/nothing", accept=HTML), 404, id="its page"),
+        pytest.param(a_request("/embed/x"), 404, id="wrong frame"),
     ],
 )
 def test_what_is_prepared_is_answered_at_once(asked: Request, status: int) -> None:
@@ -469,8 +472,6 @@ def test_what_is_prepared_is_answered_at_once(asked: Request, status: int) -> No
         pytest.param(a_request("/reviews"), 200, id="list"),
         pytest.param(a_request(NEWEST), 200, id="review"),
         pytest.param(a_request("/embed"), 200, id="frame"),
-        pytest.param(a_request("/embed/x"), 404, id="wrong frame"),
-        pytest.param(a_request("/nothing"), 404, id="unknown path"),
         pytest.param(a_request("/reviews/x"), 404, id="unknown review"),
         pytest.param(a_request("/mcp", method="POST", body=b"{"), 415, id="mcp"),
         pytest.param(a_request(links.HUB_PATH, method="POST"), 404, id="hub"),

@@ -24,6 +24,7 @@ from lab.small_files import a_file, review
 import reviewsd
 from hub import Hub
 from reviewslib.dataset.contract import BadData, Fault
+from reviewslib.messages import Headers
 from reviewslib.process.settings import Settings
 from reviewslib.web.app import Application
 from reviewslib.web.reload import Reloader
@@ -65,11 +66,20 @@ def served(reloader: Reloader) -> list[str]:
     return list(reloader.snapshot.dataset.reviews_by_id)
 
 
+class CallingPolicies(dict[str, Headers]):
+    """Policies of no path; whoever reads one calls a function of the test."""
+
+    def __init__(self, called: Callable[[], object]):
+        self.called = called
+
+    def __missing__(self, path: str) -> Headers:
+        self.called()
+        return ()
+
+
 def calling(called: Callable[[], object]) -> ProgramFiles:
     """The program, which calls a function of the test while a snapshot is built."""
-    return APP.program._replace(
-        policies=Mock(get=lambda path, default: called() and default)
-    )
+    return APP.program._replace(policies=CallingPolicies(called))
 
 
 # ---- Polls: no thread, no clock ----

@@ -15,10 +15,11 @@ import pytest
 from reviewslib import files
 from reviewslib.dataset.contract import BadData
 from reviewslib.links import service_urls
+from reviewslib.messages import Body
 from reviewslib.web import snapshot
 from reviewslib.web.reload import utc_text
-from reviewslib.web.representations import represent
-from reviewslib.web.snapshot import Files, RepresentationCache, Snapshot
+from reviewslib.web.representations import Content, represent
+from reviewslib.web.snapshot import CacheKey, Files, RepresentationCache, Snapshot
 
 NOW = 1_800_000_000.0
 MINIMAL = {"business": {"name": "X"}, "reviews": []}
@@ -32,23 +33,47 @@ PROGRAM = snapshot.load_program_files()._replace(changed=0)
 # ---- Files ----
 
 
-def test_insights_may_be_absent(tmp_path: Path) -> None:
+def test_without_insights_the_directory_says_since_when(tmp_path: Path) -> None:
+    reviews = tmp_path / "reviews.json"
+    reviews.write_text(json.dumps(ONE))
+
+    assert snapshot.read_files(tmp_path) == Files(
+        reviews=reviews.read_bytes(),
+        reviews_changed=files.last_change(reviews),
+        insights=None,
+        insights_changed=files.last_change(tmp_path),
+    )
+
+
+def test_insights_are_read_and_dated(tmp_path: Path) -> None:
     reviews = tmp_path / "reviews.json"
     insights = tmp_path / "insights.json"
     reviews.write_text(json.dumps(ONE))
-    first = (reviews.read_bytes(), files.last_change(reviews))
-    assert snapshot.read_files(tmp_path) == (*first, None, files.last_change(tmp_path))
-    assert snapshot.file_stamps(tmp_path) == {
-        "reviews.json": files.stamp(reviews.stat())
-    }
     insights.write_bytes(b"{}")
-    assert snapshot.read_files(tmp_path) == (*first, b"{}", files.last_change(insights))
+
+    assert snapshot.read_files(tmp_path) == Files(
+        reviews=reviews.read_bytes(),
+        reviews_changed=files.last_change(reviews),
+        insights=b"{}",
+        insights_changed=files.last_change(insights),
+    )
+
+
+def test_only_files_that_exist_have_a_stamp(tmp_path: Path) -> None:
+    reviews = tmp_path / "reviews.json"
+    reviews.write_text(json.dumps(ONE))
+
+    stamps = snapshot.file_stamps(tmp_path)
+
+    assert stamps == {"reviews.json": files.stamp(reviews.stat())}
 
 
 def test_every_file_that_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "insights.json").mkdir()
+
     with pytest.raises(BadData) as caught:
         snapshot.read_files(tmp_path)
+
     assert caught.value.lines() == [
         f"reviews.json: there is no such file in {tmp_path}; see --data",
         "insights.json: cannot be read: it is not a regular file",
@@ -82,10 +107,14 @@ def test_each_file_of_the_program_dates_the_program(
     package: Path, name: str, counts: bool
 ) -> None:
     path = package / name
-    path.exists() or path.touch()
+    if not path.exists():
+        path.touch()
     os.utime(path, (4e9, 4e9))
-    assert (snapshot.load_program_files(package).changed == 4e9) is counts
+
+    changed = snapshot.load_program_files(package).changed
+
     os.utime(path, (0, 0))
+    assert (changed == 4e9) is counts
 
 
 def built(
@@ -104,6 +133,10 @@ def built(
 def dates(state: Snapshot) -> dict[str, int]:
     computed = {"search": state.last_modified}
     return computed | {path: fixed.last_modified for path, fixed in state.fixed.items()}
+
+
+def dates_of(path: str, *states: Snapshot) -> list[int]:
+    return [dates(state)[path] for state in states]
 
 
 FROM_BOTH = (
@@ -153,22 +186,31 @@ def test_a_date_is_in_whole_seconds_and_never_in_the_future(
 
 def test_unchanged_content_keeps_its_tag_and_date() -> None:
     before = built(ONE, 1000)
+
     after = built(ONE, 2000, before)
-    assert (after.fixed, after.last_modified) == (before.fixed, before.last_modified)
-    other = built(MINIMAL, 2000, before, insights=(2000, {}))
-    unchanged = ("/insights.json", "/.well-known/openapi.json")
-    assert all(other.fixed[path] == before.fixed[path] for path in unchanged)
+
+    assert after.fixed == before.fixed
+    assert after.last_modified == before.last_modified
+
+
+@pytest.mark.parametrize("path", ["/insights.json", "/.well-known/openapi.json"])
+def test_content_that_does_not_have_what_changed_keeps_its_tag_and_date(
+    path: str,
+) -> None:
+    before = built(ONE, 1000)
+
+    after = built(MINIMAL, 2000, before, insights=(2000, {}))
+
+    assert after.fixed[path] == before.fixed[path]
 
 
 def test_content_that_was_put_back_is_later_than_the_content_between() -> None:
     first = built(ONE, 1000)
     second = built(MINIMAL, 2000, first)
     third = built(ONE, 1000, second)
-    for date in (
-        lambda state: state.last_modified,
-        lambda state: dates(state)["/reviews.json"],
-    ):
-        assert [date(state) for state in (first, second, third)] == [1000, 2000, 2001]
+
+    assert dates_of("search", first, second, third) == [1000, 2000, 2001]
+    assert dates_of("/reviews.json", first, second, third) == [1000, 2000, 2001]
 
 
 def test_an_empty_feed_was_updated_when_the_data_were_in_any_zone(
@@ -186,40 +228,42 @@ def test_an_empty_feed_was_updated_when_the_data_were_in_any_zone(
 
 # ---- Cache ----
 
-
-def test_an_answer_is_kept_under_its_path_variant_and_coding() -> None:
-    cache = RepresentationCache()
-    answer = represent(b"1", "a/b", 1, gzip_level=None)
-
-    cache.add(("/a", "q", True), answer)
-
-    assert cache.get(("/a", "q", True)) == answer
-    assert cache.get(("/a", "q", False)) is None
+OVERHEAD_BYTES = RepresentationCache.ENTRY_BYTES + len("q=0")
 
 
-OVERHEAD = len("q=0") + 2048  # of an entry
+def key_of(number: int) -> CacheKey:
+    return CacheKey("/", f"q={number}", is_gzip=False)
+
+
+def kept_after_each(cache: RepresentationCache, body: Body) -> list[list[int]]:
+    """Which of four contents are kept after each of them was added."""
+    representation = represent(Content(body, "a/b"), 1, gzip_level=None)
+    kept = []
+    for added in range(4):
+        cache.add(key_of(added), representation)
+        kept.append([number for number in range(4) if cache.get(key_of(number))])
+    return kept
 
 
 @pytest.mark.parametrize(
-    ("max_bytes", "body", "kept"),
+    ("max_bytes", "kept"),
     [
-        (2 * (OVERHEAD + 1000), bytes(1000), [[0], [0, 1], [2], [2, 3]]),
-        (OVERHEAD + 1000, bytes(1000), [[0], [1], [2], [3]]),
-        (OVERHEAD + 999, bytes(1000), [[], [], [], []]),
-        (OVERHEAD, [memoryview(bytes(1000))], [[0], [1], [2], [3]]),
+        pytest.param(2 * (OVERHEAD_BYTES + 1000), [[0], [0, 1], [2], [2, 3]], id="two"),
+        pytest.param(OVERHEAD_BYTES + 1000, [[0], [1], [2], [3]], id="one"),
+        pytest.param(OVERHEAD_BYTES + 999, [[], [], [], []], id="none"),
     ],
-    ids=["two", "one", "none", "shared bytes cost none"],
 )
 def test_cached_bodies_stay_within_the_bound(
-    max_bytes: int, body: Any, kept: list[list[int]]
+    max_bytes: int, kept: list[list[int]]
 ) -> None:
     cache = RepresentationCache(max_bytes)
-    found = []
-    answer = represent(body, "a/b", 1, gzip_level=None)
-    keys = [("/", f"q={number}", False) for number in range(4)]
-    for key in keys:
-        cache.add(key, answer)
-        found.append(
-            [number for number, cached in enumerate(keys) if cache.get(cached)]
-        )
-    assert found == kept
+
+    assert kept_after_each(cache, bytes(1000)) == kept
+
+
+def test_slices_of_the_data_take_no_room_in_the_cache() -> None:
+    cache = RepresentationCache(4 * OVERHEAD_BYTES)
+
+    kept = kept_after_each(cache, [memoryview(bytes(1000))])
+
+    assert kept[-1] == [0, 1, 2, 3]
