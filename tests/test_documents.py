@@ -267,13 +267,14 @@ def test_the_table_of_settings_is_the_program() -> None:
 
 
 # Routes that a reader of the README has no use for: a picture that browsers ask for by
-# themselves, other spellings of an address, and the server as a whole.
+# themselves, other spellings of an address, the server as a whole, and what is nowhere.
 UNNAMED_ROUTES = {
     links.ICON_PATH,
     links.MCP_PATH + "/",
     links.REVIEW_PATH,
     links.EMBED_PATH + "/{rest}",
     "*",
+    "{path}",
 }
 
 
