@@ -6,7 +6,7 @@ This module knows no request, no dataset and no file.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 HOME_PATH = "/"
 REVIEW_LIST_PATH = "/reviews"
@@ -72,6 +72,16 @@ class ServiceUrls:
     def base_url(self) -> str:
         """The base URL, without a slash at its end."""
         return self.home.removesuffix("/")
+
+    def as_paths(self) -> ServiceUrls:
+        """The same without scheme and host, for links from page to page.
+
+        Such links work at any address at which a browser reaches the service, such as a forwarded port.
+        """
+        path = urlsplit(self.base_url).path
+        # A path that begins with two slashes would be taken for a host (RFC 3986 section 4.2).
+        base_path = f"/.{path}" if path.startswith("//") else path
+        return service_urls(base_path, with_hub=bool(self.hub))
 
     def path(self, url: str) -> str:
         """The path of one of these URLs, relative to the base URL, such as "/feed.xml"."""

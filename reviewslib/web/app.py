@@ -258,7 +258,7 @@ def list_content(call: Call) -> Content | Response:
 
 def slash_response(call: Call) -> Response:
     """A redirect from `/reviews/` to `/reviews`."""
-    location = call.application.urls.review_list
+    location = call.snapshot.site.paths.review_list
     if call.request.query_string:
         location = f"{location}?{call.request.query_string}"
     return Response(308, (CACHEABLE, *CORS, ("Location", location)), b"")

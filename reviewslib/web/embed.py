@@ -51,7 +51,7 @@ def frame(
         reviews=[decoded(review) for review in matches.reviews],
         matched=matches.frame["matched"],
         subjects=_subjects(site.dataset, query)[:MAX_SUBJECTS],
-        matching_url=list_url(site.urls, filter_values(query)),
+        matching_url=list_url(site.paths, filter_values(query)),
     )
 
 

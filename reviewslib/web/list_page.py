@@ -71,6 +71,7 @@ def last_page(matches: ReviewList) -> int:
 def list_page(site: Site, query: Query, matches: ReviewList) -> bytes:
     """A page of `matches`, the result of `query`, with the form, `text/html; charset=utf-8`."""
     values = filter_values(query)
+    number = query.offset // PAGE_SIZE + 1
     entries = [decoded(review) for review in matches.reviews]
     words = loose_words(query.query or "")
     return _form_page(
@@ -78,10 +79,11 @@ def list_page(site: Site, query: Query, matches: ReviewList) -> bytes:
         values=values,
         issues={},
         matched=matches.frame["matched"],
-        number=query.offset // PAGE_SIZE + 1,
+        number=number,
         last=last_page(matches),
-        page_url=partial(list_url, site.urls, values),
-        url_without=partial(_url_without, site.urls, values),
+        canonical_url=list_url(site.urls, values, number),
+        page_url=partial(list_url, site.paths, values),
+        url_without=partial(_url_without, site.paths, values),
         reviews=entries,
         excerpts=_excerpts(matches.reviews, entries, words),
         MAX_WORDS=MAX_WORDS,
@@ -136,7 +138,7 @@ def _form_page(site: Site, **shown: Any) -> bytes:
 
 def beyond_page(site: Site, query: Query, last: int) -> bytes:
     """The page of a 404 response for a page after the last one of a list, HTML."""
-    last_url = list_url(site.urls, filter_values(query), last)
+    last_url = list_url(site.paths, filter_values(query), last)
     return rendered(
         site, "not_found.html", is_review=False, last=last, last_url=last_url
     )
@@ -188,7 +190,7 @@ def _suggestions(site: Site, query: Query) -> Iterator[Suggestion]:
         wider = replace(query, **change)
         matched = in_any_order(site.dataset, wider).frame["matched"]
         if matched:
-            url = list_url(site.urls, filter_values(wider))
+            url = list_url(site.paths, filter_values(wider))
             yield Suggestion(parameter, word, matched, url)
 
 

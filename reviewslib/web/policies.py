@@ -15,6 +15,9 @@ from reviewslib.messages import Headers
 
 REFERRER = ("Referrer-Policy", "strict-origin-when-cross-origin")
 ANY_SITE = ("Cross-Origin-Resource-Policy", "cross-origin")
+# The frame loads nothing from elsewhere; pages that are isolated (`require-corp` or
+# `credentialless`) show only frames that say so themselves.
+ISOLATED = ("Cross-Origin-Embedder-Policy", "require-corp")
 # Windows that a page opens cannot reach back into it.
 OWN_WINDOW = ("Cross-Origin-Opener-Policy", "same-origin")
 
@@ -45,7 +48,7 @@ def frame_headers(templates: Environment) -> Headers:
         form_action="'none'",
         frame_ancestors="*",
     )
-    return policy, REFERRER, ANY_SITE
+    return policy, REFERRER, ANY_SITE, ISOLATED
 
 
 def content_policy(

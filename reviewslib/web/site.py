@@ -33,7 +33,10 @@ class Site:
 
     templates: Environment
     dataset: Dataset
+    # Absolute, for what leaves the page: texts to copy, metadata, what programs read.
     urls: ServiceUrls
+    # For links from page to page.
+    paths: ServiceUrls
     # Best first. They are counted here because that needs a pass over all reviews.
     star_rows: tuple[StarRow, ...]
 
@@ -45,7 +48,13 @@ class Site:
 
 def site_of(templates: Environment, dataset: Dataset, urls: ServiceUrls) -> Site:
     """The site of a dataset."""
-    return Site(templates, dataset, urls, star_rows(dataset))
+    return Site(
+        templates=templates,
+        dataset=dataset,
+        urls=urls,
+        paths=urls.as_paths(),
+        star_rows=star_rows(dataset),
+    )
 
 
 def star_rows(dataset: Dataset) -> tuple[StarRow, ...]:

@@ -78,6 +78,7 @@ def load_templates(directory: Path) -> Environment:
         "MAX_NAME": shown_text.MAX_NAME,
         "MAX_LINE": shown_text.MAX_LINE,
         "MAX_TEXT": shown_text.MAX_TEXT,
+        "MAX_URL": shown_text.MAX_URL,
     }
     return environment
 
@@ -105,6 +106,7 @@ def common_variables(site: Site) -> dict[str, Any]:
         "count": len(dataset.reviews),
         "lang": _lang_attribute(business.get("language")),
         "urls": site.urls,
+        "paths": site.paths,
         "published_on": provenance.published_on(dataset.sources),
         "rating": dataset.aggregate_rating,
         "review_called": provenance.review_called(business),

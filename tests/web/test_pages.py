@@ -5,8 +5,6 @@ Whole documents are in `test_snapshots.py`, their look in `test_browser.py`; her
 Pages - Text of the data - Values - Figures - What depends on the data - Policies - Texts for programs
 """
 
-import base64
-import hashlib
 import html
 import json
 import re
@@ -39,8 +37,8 @@ from lab.small_files import a_file, review
 
 from reviewslib.dataset.query import BadQuery, Query, query_of_page
 from reviewslib.dataset.reviews import Dataset, in_any_order
-from reviewslib.links import service_urls
-from reviewslib.web import crawlers, embed, figures, policies, shown_text
+from reviewslib.links import ServiceUrls, service_urls
+from reviewslib.web import crawlers, embed, figures, shown_text
 from reviewslib.web import (
     list_page as lists,
 )
@@ -49,7 +47,7 @@ from reviewslib.web import (
 )
 from reviewslib.web.chart import trend
 from reviewslib.web.home_page import html_page, llms_text
-from reviewslib.web.site import site_of
+from reviewslib.web.site import Site, site_of
 from reviewslib.web.templating import load_templates
 
 REVIEWS_FILE, INSIGHTS_FILE = DATA_SETS["sample"]()
@@ -58,63 +56,60 @@ SAMPLE = dataset_of(REVIEWS_FILE, INSIGHTS_FILE)
 # ---- Pages as strings, and their tags ----
 
 
+def site(dataset: Dataset, urls: ServiceUrls = URLS) -> Site:
+    return site_of(TEMPLATES, dataset, urls)
+
+
 def home_page(dataset: Dataset) -> str:
-    return html_page(site_of(TEMPLATES, dataset, URLS)).decode()
+    return html_page(site(dataset)).decode()
 
 
 def llms(dataset: Dataset) -> str:
-    return llms_text(site_of(TEMPLATES, dataset, URLS)).decode()
+    return llms_text(site(dataset)).decode()
 
 
-def list_page(dataset: Dataset, **values: Any) -> str:
+def list_page(dataset: Dataset, urls: ServiceUrls = URLS, **values: Any) -> str:
     """A page of the reviews that a query with these values finds."""
     query = Query(**{"limit": lists.PAGE_SIZE} | values)
-    return lists.list_page(
-        site_of(TEMPLATES, dataset, URLS), query, in_any_order(dataset, query)
-    ).decode()
+    matches = in_any_order(dataset, query)
+    return lists.list_page(site(dataset, urls), query, matches).decode()
 
 
-def invalid_list_page(dataset: Dataset, **values: str) -> str:
+def invalid_list_page(dataset: Dataset, urls: ServiceUrls = URLS, **values: str) -> str:
     """The form, filled in with these values, which are wrong."""
+    pairs = list(values.items())
     with pytest.raises(BadQuery) as refusal:
-        query_of_page(CONTRACT.list_parameters, list(values.items()), lists.PAGE_SIZE)
-    return lists.invalid_list_page(
-        site_of(TEMPLATES, dataset, URLS), list(values.items()), refusal.value
-    ).decode()
+        query_of_page(CONTRACT.list_parameters, pairs, lists.PAGE_SIZE)
+    return lists.invalid_list_page(site(dataset, urls), pairs, refusal.value).decode()
 
 
 def review_page(dataset: Dataset) -> str:
-    return reviews.review_page(
-        site_of(TEMPLATES, dataset, URLS), dataset.reviews[0]
-    ).decode()
+    return reviews.review_page(site(dataset), dataset.reviews[0]).decode()
 
 
-def every_page(dataset: Dataset, text: str) -> list[str]:
+ANY_FRAME = {
+    "limit": 10,
+    "theme": "auto",
+    "mentions_service": None,
+    "mentions_technician": None,
+}
+
+
+def every_page(dataset: Dataset, text: str, urls: ServiceUrls = URLS) -> list[str]:
     """Every kind of page, the home page first and the frame last, with `text` in the form."""
-    query = Query(query=text, source=text)
-    frame = {
-        "limit": 10,
-        "theme": "auto",
-        "mentions_service": None,
-        "mentions_technician": None,
-    }
+    shown = site(dataset, urls)
+    named = {"query": text, "mentions_technician": text, "mentions_service": text}
+    wrong = {"rating": f"x{text}", "until": f"{text}x", "min_rating": f"y{text}"}
+    beyond = Query(query=text, source=text)
     return [
-        home_page(dataset),
-        list_page(dataset),
-        list_page(dataset, query=text, mentions_technician=text, mentions_service=text),
-        invalid_list_page(
-            dataset,
-            rating="x" + text,
-            query=text,
-            until=text + "x",
-            min_rating="y" + text,
-        ),
-        review_page(dataset),
-        reviews.not_found_page(
-            site_of(TEMPLATES, dataset, URLS), is_review=True
-        ).decode(),
-        lists.beyond_page(site_of(TEMPLATES, dataset, URLS), query, last=2).decode(),
-        embed.frame(site_of(TEMPLATES, dataset, URLS), **frame).decode(),
+        html_page(shown).decode(),
+        list_page(dataset, urls),
+        list_page(dataset, urls, **named),
+        invalid_list_page(dataset, urls, query=text, **wrong),
+        reviews.review_page(shown, dataset.reviews[0]).decode(),
+        reviews.not_found_page(shown, is_review=True).decode(),
+        lists.beyond_page(shown, beyond, last=2).decode(),
+        embed.frame(shown, **ANY_FRAME).decode(),
     ]
 
 
@@ -511,40 +506,53 @@ def test_a_text_is_shown_only_where_the_data_give_reason(
     assert (text in page(dataset, **values)) is is_shown
 
 
-# ---- Policies ----
+# ---- Links ----
 
 
-PAGE_SCOPE = (
-    "form-action 'self'; frame-ancestors 'none'",
-    "Cross-Origin-Opener-Policy: same-origin",
-)
-FRAME_SCOPE = (
-    "form-action 'none'; frame-ancestors *",
-    "Cross-Origin-Resource-Policy: cross-origin",
-)
+class Links(HTMLParser):
+    """The addresses that a page leads to or loads, by the element and its relation."""
+
+    def __init__(self, page: str):
+        super().__init__()
+        self.found: list[tuple[str, str]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        for name in ("href", "action", "src"):
+            if name in values:
+                kind = values.get("rel") if tag == "link" else tag
+                self.found.append((kind or tag, values[name] or ""))
 
 
-@pytest.mark.parametrize(
-    ("kind", "headers", "scope", "other"),
-    [
-        (0, policies.page_headers, *PAGE_SCOPE),
-        (-1, policies.frame_headers, *FRAME_SCOPE),
-    ],
-    ids=["page", "frame"],
-)
-def test_a_policy_allows_the_style_of_its_page_and_no_script(
-    kind: int, headers: Any, scope: str, other: str
-) -> None:
-    style = raw(every_page(SAMPLE, "word")[kind], "style")
-    style_hash = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = (
-        f"default-src 'none'; style-src 'sha256-{style_hash}'; img-src 'self'; connect-src 'self';"
-        f" base-uri 'none'; {scope}; require-trusted-types-for 'script'"
-    )
-    referrer = "Referrer-Policy: strict-origin-when-cross-origin"
-    sent = {f"{name}: {value}" for name, value in headers(TEMPLATES)}
-    assert sent == {f"Content-Security-Policy: {policy}", referrer, other}
-    assert not re.search(r"url\(|@import|@font-face|transition|animation", style)
+# What programs read outside the page.
+LEAVING = ("canonical", "hub")
+BASE_URLS = {
+    "a host": ("https://reviews.example", "/"),
+    "a path": ("https://shop.example/our/reviews", "/our/reviews/"),
+    "a path like a host": ("https://shop.example//evil.example", "/.//evil.example/"),
+}
+
+
+@pytest.mark.parametrize("name", BASE_URLS)
+def test_links_from_page_to_page_are_paths(name: str) -> None:
+    base_url, beginning = BASE_URLS[name]
+    urls = service_urls(base_url)
+
+    for page in every_page(SAMPLE, "zzz", urls):
+        links = [url for kind, url in Links(page).found if kind not in LEAVING]
+        assert not [url for url in links if url.startswith(base_url)]
+        paths = [url for url in links if url.startswith("/")]
+        assert paths
+        assert [path for path in paths if not path.startswith(beginning)] == []
+
+
+def test_what_leaves_a_page_is_absolute() -> None:
+    home = every_page(SAMPLE, "zzz", URLS)[0]
+
+    leaving = [url for kind, url in Links(home).found if kind in LEAVING]
+
+    assert leaving == [URLS.home, URLS.hub]
 
 
 # ---- Texts for programs: others are in the snapshots ----
@@ -567,9 +575,7 @@ def test_a_sitemap_has_a_limit_and_the_days_of_changes() -> None:
 
 def test_a_shell_reads_every_curl_line_as_it_is_meant() -> None:
     strange = service_urls("https://reviews.example/a'b&c")
-    shown = html.unescape(
-        raw(html_page(site_of(TEMPLATES, SAMPLE, strange)).decode(), "code")
-    )
+    shown = html.unescape(raw(html_page(site(SAMPLE, strange)).decode(), "code"))
     commands = [
         shlex.split(line) for line in re.findall(r"curl .*?(?=curl |claude )", shown)
     ]
@@ -578,15 +584,15 @@ def test_a_shell_reads_every_curl_line_as_it_is_meant() -> None:
         strange.mcp,
         strange.hub,
     ]
-    lines = curl_lines(llms_text(site_of(TEMPLATES, SAMPLE, strange)).decode())
+    lines = curl_lines(llms_text(site(SAMPLE, strange)).decode())
     assert len(commands) == 13 and lines and all(line in shown for line in lines)
 
 
 def test_no_document_mentions_a_hub_that_is_turned_off() -> None:
     quiet = replace(URLS, hub="")
     texts = (
-        html_page(site_of(TEMPLATES, SAMPLE, quiet)),
-        llms_text(site_of(TEMPLATES, SAMPLE, quiet)),
+        html_page(site(SAMPLE, quiet)),
+        llms_text(site(SAMPLE, quiet)),
     )
     assert not any(
         re.search(rb"websub|hub\.", text)
