@@ -4,8 +4,10 @@ The document - Parameters - Faults - Form - Completion
 """
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import asdict
+from types import NoneType
 from typing import Any
 
 import pytest
@@ -13,14 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from lab import small_files as small
+from lab.page_samples import sample_dataset
 from lab.small_files import CONTRACT, DOCUMENT, Object
 from openapi_spec_validator import validate
 
 from reviewslib import links
 from reviewslib.dataset import contract
 from reviewslib.dataset.contract import BadData, Fault, FileSchema, Parameter, resolve
-from reviewslib.dataset.query import Query
-from reviewslib.dataset.reviews import FILTERS
+from reviewslib.dataset.query import Query, query_from_pairs
+from reviewslib.dataset.reviews import FILTERS, search
 from reviewslib.dataset.strict_json import members
 from reviewslib.web import app, list_page
 
@@ -78,7 +81,8 @@ def test_every_field_of_a_data_file_is_served(name: str) -> None:
 
 
 def test_every_example_validates_and_every_schema_is_described() -> None:
-    media_types = [part for part in parts(DOCUMENT) if "examples" in part]
+    media_types = [part for part in parts(DOCUMENT) if "schema" in part]
+    media_types = [part for part in media_types if "examples" in part]
     assert len(media_types) >= 8
     for media in media_types:
         (example,) = media["examples"].values()
@@ -110,6 +114,91 @@ UNDOCUMENTED_ROUTES = {
 
 def test_the_paths_of_the_contract_are_the_routes_of_the_service() -> None:
     assert set(DOCUMENT["paths"]) == set(app.ROUTES) - UNDOCUMENTED_ROUTES
+
+
+# ---- The shape: what generators of clients understand ----
+
+
+def schemas_of(part: Any) -> Iterator[Object]:
+    """Every schema of the contract, those inside others included."""
+    if not isinstance(part, (dict, list)):
+        return
+    for key, member in members(part):
+        if key in ("schema", "items", "additionalProperties", "propertyNames"):
+            yield member
+        elif key in ("schemas", "properties"):
+            yield from member.values()
+        elif key in ("anyOf", "oneOf", "allOf"):
+            yield from member
+        if key not in ("example", "examples"):
+            yield from schemas_of(member)
+
+
+ALL_SCHEMAS = list(schemas_of(DOCUMENT))
+
+
+def test_the_schemas_of_the_contract_are_found() -> None:
+    assert SCHEMAS["Review"] in ALL_SCHEMAS
+    assert SCHEMAS["Review"]["properties"]["verified"] in ALL_SCHEMAS
+    assert SCHEMAS["HubRequest"]["properties"]["hub.secret"] in ALL_SCHEMAS
+
+
+@pytest.mark.parametrize("schema", ALL_SCHEMAS, ids=json.dumps)
+def test_generators_of_clients_understand_a_schema(schema: Object) -> None:
+    """Each rule is a client that could not be compiled, or that lost a type."""
+    if "$ref" in schema:
+        assert schema.keys() <= {"$ref", "description"}
+        return
+    assert schema.keys() & {"type", "anyOf"}
+    assert not schema.keys() & {"oneOf", "allOf", "if", "then", "else", "not"}
+    values = [*schema.get("enum", []), schema.get("const")]
+    assert all(isinstance(value, (str, NoneType)) for value in values)
+
+
+def operations() -> Iterator[tuple[str, Object]]:
+    """The operations of the service and, for subscribers, of their callbacks."""
+    for path, methods in DOCUMENT["paths"].items():
+        for operation in methods.values():
+            yield path, operation
+            for callback in operation.get("callbacks", {}).values():
+                for callback_methods in callback.values():
+                    yield from ((path, each) for each in callback_methods.values())
+
+
+OPERATIONS = [
+    pytest.param(operation, id=operation["operationId"])
+    for _, operation in operations()
+]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_status_is_a_number_or_the_default(operation: Object) -> None:
+    for status in operation["responses"]:
+        assert re.fullmatch("[1-5][0-9][0-9]|default", status)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_every_parameter_has_an_example_that_is_valid(operation: Object) -> None:
+    for parameter in operation.get("parameters", []):
+        declared = resolve(DOCUMENT, parameter)
+        schema = declared["schema"] | {"components": DOCUMENT["components"]}
+        Draft202012Validator(schema).validate(declared["example"])
+
+
+def test_every_field_of_the_form_has_an_example_that_is_valid() -> None:
+    for field in SCHEMAS["HubRequest"]["properties"].values():
+        (example,) = field["examples"]
+        Draft202012Validator(field).validate(example)
+
+
+def test_the_examples_of_the_search_find_a_review_together() -> None:
+    """Tools that let people try a request fill in the examples of all parameters."""
+    parameters = DOCUMENT["components"]["parameters"]
+    pairs = [(name, str(parameters[name]["example"])) for name in small.PARAMETERS]
+
+    found = search(sample_dataset(), query_from_pairs(small.PARAMETERS, pairs))
+
+    assert len(found.reviews) == 1
 
 
 # ---- Parameters ----
