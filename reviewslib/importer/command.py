@@ -31,19 +31,14 @@ from reviewslib.importer import erasure
 from reviewslib.importer.cells import utc_text
 from reviewslib.importer.csv_reviews import read_csv
 from reviewslib.importer.erasure import REDACTED_FILE, SUPPRESSED_FILE
-from reviewslib.importer.exports import (
-    WANTED,
-    Export,
-    NeedsDecision,
-    complete_pages,
-    kind_of,
-    read_google,
-    refused,
-)
-from reviewslib.importer.merging import Merged, Stored, merge
+from reviewslib.importer.exports import Export, complete_pages
+from reviewslib.importer.merging import Merged, merge
 from reviewslib.importer.options import Options, parse, remembered
+from reviewslib.importer.questions import NeedsDecision, refused
 from reviewslib.importer.recognition import entries_of
 from reviewslib.importer.state import DRAFT_FILE, STATE_FILE, encoded_state, read_state
+from reviewslib.importer.stored import Stored
+from reviewslib.importer.takeout import WANTED, kind_of_first_bytes, read_google
 from reviewslib.links import ServiceUrls
 from reviewslib.terminal import EXIT_BAD_DATA, CommandFailed, exit_status, say
 
@@ -103,9 +98,8 @@ def _read_export(path: Path, options: Options, contract: Contract) -> Export:
     if content.startswith((b"{", b"[")):
         member = files.Member(PurePosixPath(path), str(path), changed, data)
         return read_google([member], path, options, contract)
-    if kind := kind_of(
-        "first_bytes", lambda mark: content.startswith(mark.encode("latin-1"))
-    ):
+    kind = kind_of_first_bytes(content)
+    if kind:
         raise refused(str(path), kind)
     return read_csv(
         data,

@@ -22,15 +22,9 @@ from reviewslib.dataset.contract import Contract, Fault, quoted
 from reviewslib.dataset.text import fold
 from reviewslib.importer import cells
 from reviewslib.importer.cells import FORMATS, BadRecord, DateFormat, clean, one_line
-from reviewslib.importer.exports import (
-    Export,
-    NeedsDecision,
-    Record,
-    ReviewInFile,
-    listed,
-    refused,
-)
+from reviewslib.importer.exports import Export, Record, ReviewInFile
 from reviewslib.importer.options import TEMPLATE, Options, TableSettings, nonempty
+from reviewslib.importer.questions import NeedsDecision, listed, refused
 
 REQUIRED = ("author", "rating", "date")
 TO_ANSWER = (

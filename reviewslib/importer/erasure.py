@@ -1,8 +1,9 @@
-"""Erasure and redaction: reviews and words are kept away for good, whatever later exports contain.
+"""Erasure and redaction: reviews and words are kept away for good.
 
-Lines of suppressed.txt are digests: the file works without the state, and has no names. Lines of
-redacted.txt have the id of a review, words, and digests in case the review gets another id, with tabs
-between. This module is pure.
+Whatever later exports contain, the lines of two files hold. Those of suppressed.txt are
+digests: the file works without the state, and has no names. Those of redacted.txt have
+the id of a review, words, and digests in case the review gets another id, with tabs
+between. This module is pure. Its sections: the files, suppression, redaction.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from reviewslib.dataset.contract import quoted
 from reviewslib.dataset.strict_json import Json, Object
 from reviewslib.dataset.text import fold, loosen
 from reviewslib.importer import recognition
-from reviewslib.importer.exports import NeedsDecision, listed, refused
+from reviewslib.importer.questions import NeedsDecision, listed, refused
 from reviewslib.importer.state import Entry
 
 Reviews = Mapping[str, Object]  # by id
@@ -37,7 +38,8 @@ LINES = {  # by file: the form of its lines, as a pattern and in words
 
 def read_lines(file: str, text: str) -> list[str]:
     """The distinct lines of suppressed.txt or redacted.txt, without comments. Raises BadData."""
-    (form, words), lines = LINES[file], dict[str, None]()
+    form, words = LINES[file]
+    lines = dict[str, None]()
     for number, line in enumerate(map(str.strip, text.splitlines()), 1):
         if form.fullmatch(line):
             lines[line] = None
@@ -80,13 +82,12 @@ def _day_digests(
 
 def _matching_digests(entry: Entry, review: Object | None) -> list[str]:
     """All lines that keep this review away; `review` is None if it is not stored."""
-    kinds = ["day", "day in tables"] if entry.row else ["day"]
-    of_day = (
-        _day_digests(entry, review["author"], kinds, (0, *recognition.NEAR))
-        if review
-        else []
-    )
-    return [*exact_digests(entry), f"author {entry.author}", *of_day]
+    digests = [*exact_digests(entry), f"author {entry.author}"]
+    if review:
+        kinds = ["day", "day in tables"] if entry.row else ["day"]
+        days = (0, *recognition.NEAR)
+        digests += _day_digests(entry, review["author"], kinds, days)
+    return digests
 
 
 def suppressed_ids(
@@ -96,23 +97,24 @@ def suppressed_ids(
 
     The added lines are the exact digests of these reviews, which may keep further reviews away.
     """
-    ids = set[str]()
     all_lines = dict.fromkeys(lines)
-    digests = {
-        id: _matching_digests(entries[id], reviews.get(id))
-        for id in sorted(entries)
-        if all_lines
-    }
-    while matching := {
-        id
-        for id in digests.keys() - ids
-        if not all_lines.keys().isdisjoint(digests[id])
-    }:
-        ids |= matching
-        all_lines |= dict.fromkeys(
-            line for id in sorted(matching) for line in exact_digests(entries[id])
-        )
-    return ids, [*all_lines]
+    if not all_lines:
+        return set(), []
+    digests = dict[str, list[str]]()
+    for id in sorted(entries):
+        digests[id] = _matching_digests(entries[id], reviews.get(id))
+    ids = set[str]()
+    while True:
+        matching = [
+            id
+            for id in digests
+            if id not in ids and not all_lines.keys().isdisjoint(digests[id])
+        ]
+        if not matching:
+            return ids, [*all_lines]
+        ids.update(matching)
+        for id in matching:
+            all_lines |= dict.fromkeys(exact_digests(entries[id]))
 
 
 def forget_review(
@@ -122,12 +124,16 @@ def forget_review(
     id = find_review(reviews, id_or_url)
     entry = entries[id]
     author = reviews[id]["author"]
-    kind = (
-        "day" if entry.row else "day in tables"
-    )  # at Google, other reviews can have the name and the day
+    # At Google, other reviews can have the name and the day.
+    kind = "day" if entry.row else "day in tables"
     lines = exact_digests(entry) + _day_digests(entry, author, [kind], [0])
-    remark = f"many customers are called {author}: tables are not searched for this review by name and day"
-    return lines, [remark] if recognition.is_shared(author) else []
+    if not recognition.is_shared(author):
+        return lines, []
+    remark = (
+        f"many customers are called {author}: "
+        "tables are not searched for this review by name and day"
+    )
+    return lines, [remark]
 
 
 def forget_author(
@@ -140,36 +146,61 @@ def forget_author(
     if recognition.is_shared(name):
         advice = "Remove each review by its own id: --forget ID."
         raise NeedsDecision([f"{name} is not the name of a single author.", advice])
-    # by author's digest
+    ids = _ids_by_author(reviews, entries, name)
+    authors = _spelled_exactly(reviews, ids, name) or [*ids]
+    if len(authors) > 1:
+        raise _question_of_authors(reviews, ids, authors, name)
     whole_name = recognition.author_digest(name)
+    lines = [f"author {author}" for author in authors or [whole_name]]
+    for author in authors:
+        for id in ids[author]:
+            lines += forget_review(reviews, entries, id)[0]
+    if ids:
+        return lines, []
+    return lines, [f"no review of {name} is stored; future ones are kept away"]
+
+
+def _ids_by_author(
+    reviews: Reviews, entries: Entries, name: str
+) -> dict[str, list[str]]:
+    """By digest of the author: the ids of reviews whose author may be meant."""
+    digest = recognition.author_digest(name)
+    loose_name = loosen(name)
     ids = defaultdict[str, list[str]](list)
     for id, review in reviews.items():
-        if entries[id].author == whole_name or loosen(review["author"]) == loosen(name):
-            ids[entries[id].author].append(id)
-    spelled = [
-        author
-        for author in ids
-        if any(reviews[id]["author"] == name for id in ids[author])
+        author = entries[id].author
+        if author == digest or loosen(review["author"]) == loose_name:
+            ids[author].append(id)
+    return ids
+
+
+def _spelled_exactly(
+    reviews: Reviews, ids: Mapping[str, Sequence[str]], name: str
+) -> list[str]:
+    """The one author whose name is spelled so, if there is one."""
+    spelled = list[str]()
+    for author, ids_of_author in ids.items():
+        if any(reviews[id]["author"] == name for id in ids_of_author):
+            spelled.append(author)
+    return spelled if len(spelled) == 1 else []
+
+
+def _question_of_authors(
+    reviews: Reviews,
+    ids: Mapping[str, Sequence[str]],
+    authors: Iterable[str],
+    name: str,
+) -> NeedsDecision:
+    names = list[str]()
+    for author in authors:
+        names += [f"{reviews[id]['author']} ({id})" for id in ids[author]]
+    lines = [
+        f"Several authors are called {name}, or have similar names:",
+        *listed(names),
+        "Give the name exactly as one of them has it, "
+        "or each review by its id: --forget ID.",
     ]
-    authors = spelled if len(spelled) == 1 else [*ids]
-    if len(authors) > 1:
-        names = [
-            f"{reviews[id]['author']} ({id})"
-            for author in authors
-            for id in ids[author]
-        ]
-        lines = [
-            f"Several authors are called {name}, or have similar names:",
-            *listed(names),
-        ]
-        advice = "Give the name exactly as one of them has it, or each review by its id: --forget ID."
-        raise NeedsDecision([*lines, advice])
-    lines = [f"author {author}" for author in authors or [whole_name]]
-    for id in (id for author in authors for id in ids[author]):
-        lines += forget_review(reviews, entries, id)[0]
-    return lines, [] if ids else [
-        f"no review of {name} is stored; future ones are kept away"
-    ]
+    return NeedsDecision(lines)
 
 
 # ---- Redaction ----
@@ -191,15 +222,17 @@ def redacted(
     """The reviews with words to redact, without these words."""
     words_by_mark = defaultdict[str, list[str]](list)
     for line in lines:
-        id, words, digests = (*line.split("\t"), "")[:3]
-        for mark in (id, *digests.split()):
+        id, words, *digests = line.split("\t")
+        for mark in (id, *" ".join(digests).split()):
             words_by_mark[mark].append(words)
     found = dict[str, dict[str, Json]]()
-    for id, review in reviews.items() if lines else ():
-        marks = (id, *exact_digests(entries[id]))
-        if redactions := [
-            words for mark in marks for words in words_by_mark.get(mark, ())
-        ]:
+    if not lines:
+        return found
+    for id, review in reviews.items():
+        redactions = list[str]()
+        for mark in (id, *exact_digests(entries[id])):
+            redactions += words_by_mark.get(mark, ())
+        if redactions:
             found[id] = reduce(without_words, redactions, {**review})
     return found
 
@@ -207,10 +240,11 @@ def redacted(
 def without_words(review: Object, words: str) -> dict[str, Json]:
     """A review with […] in place of `words`, in any case and with any white space between them."""
     pattern = re.compile(r"\s+".join(map(re.escape, words.split())), re.IGNORECASE)
-    redacted = {
-        **review,
-        "text": review.get("text") and pattern.sub("[…]", review["text"]),
-    }
-    if reply := review.get("owner_reply"):
+    redacted = {**review}
+    text = review.get("text")
+    if text:
+        redacted["text"] = pattern.sub("[…]", text)
+    reply = review.get("owner_reply")
+    if reply:
         redacted["owner_reply"] = reply | {"text": pattern.sub("[…]", reply["text"])}
     return redacted

@@ -1,4 +1,8 @@
-"""Recognition: finds the stored review of a record. A review keeps its first id. This module is pure."""
+"""Recognition: finds the stored review of a record. A review keeps its first id.
+
+This module is pure; it knows no format. Its sections: digests and names, entries of
+stored reviews, keys, and the register that matches records by their keys.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
-from functools import cache
 from itertools import count
 
 from reviewslib.dataset.strict_json import Object
@@ -42,21 +45,27 @@ def is_shared(author: str) -> bool:
 
 def short_name(author: str) -> str:
     """First name and initial, such as “Camille R.” for “Camille Roux”."""
-    first, *others = author.split() or [""]
-    return f"{first} {others[-1][0]}." if others and not is_shared(author) else author
+    words = author.split()
+    if len(words) < 2 or is_shared(author):
+        return author
+    return f"{words[0]} {words[-1][0]}."
 
 
 ADDRESS = re.compile(r"[<(\[]*([^@]+)@[^@.][^@]*\.[^@]+")
 
 
 def without_address(author: str) -> str:
-    """The name without an e-mail address; if there is no other word, the part of the address before the @."""
+    """The name without an e-mail address.
+
+    If there is no other word, the part of the address before the @.
+    """
     words = author.split()
     others = [word for word in words if not ADDRESS.fullmatch(word)]
     return " ".join(others) or ADDRESS.sub(r"\1", words[0])
 
 
-NEAR = (-1, 1)  # days: tools date a review in different zones
+# Days: tools date one review in different zones.
+NEAR = (-1, 1)
 
 
 def shifted(day: str, days: int) -> str:
@@ -83,15 +92,17 @@ def entry_of(review: Object) -> Entry:
     source = _source_of(review)
     native_id = review["id"].removeprefix(f"{source}-")
     entry = Entry(source, author=author_digest(review["author"]))
-    entry.created, entry.replied = map(
-        _read, (review["date"], (review.get("owner_reply") or {}).get("date"))
-    )
-    if derived := DERIVED_ID.fullmatch(native_id):
+    reply = review.get("owner_reply") or {}
+    entry.created = _read(review["date"])
+    entry.replied = _read(reply.get("date"))
+    derived = DERIVED_ID.fullmatch(native_id)
+    if derived:
         entry.row = derived[1]
         entry.text = text_digest(review)
     else:
         entry.native = {"": native_id}
-    dates = filter(None, (entry.created, entry.replied))
+    # An export had it at the end of that day at the latest.
+    dates = [date for date in (entry.created, entry.replied) if date]
     entry.seen = max(date if ":" in date else f"{date}T23:59:59Z" for date in dates)
     return entry
 
@@ -100,10 +111,8 @@ def entries_of(
     reviews: Mapping[str, Object], entries: Mapping[str, Entry]
 ) -> dict[str, Entry]:
     """The entries, completed by those of stored reviews that have none: reviews of the owner's own."""
-    return {
-        **entries,
-        **{id: entry_of(reviews[id]) for id in reviews.keys() - entries.keys()},
-    }
+    missing = reviews.keys() - entries.keys()
+    return {**entries} | {id: entry_of(reviews[id]) for id in missing}
 
 
 def _read(text: str | None) -> str:
@@ -120,9 +129,8 @@ Key = tuple[str, ...]  # a kind of key, and what identifies the review
 
 def exact_keys(entry: Entry) -> list[Key]:
     """The keys that no other review has: its ids and its moment, or its row and text if it has no id."""
-    keys: list[Key] = [
-        ("id", entry.source, native_id) for native_id in entry.native.values()
-    ]
+    ids = entry.native.values()
+    keys: list[Key] = [("id", entry.source, native_id) for native_id in ids]
     if entry.source == "google" and entry.created.endswith("Z"):
         keys.append(("moment", entry.location, entry.created))
         keys.append(("moment and author", entry.created, entry.author))
@@ -133,10 +141,11 @@ def exact_keys(entry: Entry) -> list[Key]:
 
 def _keys(entry: Entry) -> list[Key]:
     """All keys by which a record finds an entry."""
-    keys: list[Key] = (
-        [("row", entry.row), ("row", entry.row, entry.text)] if entry.row else []
-    )
-    return [*exact_keys(entry), *keys]
+    keys = exact_keys(entry)
+    if entry.row:
+        keys.append(("row", entry.row))
+        keys.append(("row", entry.row, entry.text))
+    return keys
 
 
 def _row_key(record: Record, days: int = 0) -> str:
@@ -146,26 +155,65 @@ def _row_key(record: Record, days: int = 0) -> str:
 
 
 def _moment_keys(record: Record) -> list[Key]:
-    """The same author anywhere, then the same location, at the moment of a record of Google's own exports."""
+    """The same author anywhere, then the same location, at the moment of a record.
+
+    Takeout and the API give a review two ids; the second of its creation is the same.
+    """
     if record.format == "table":
         return []
     author = author_digest((record.review or {})["author"])
     created = record.created
-    of_location: list[Key] = [
-        ("moment", location, created) for location in (record.location, "")
+    return [
+        ("moment and author", created, author),
+        ("moment", record.location, created),
+        ("moment", "", created),  # before its location was known
     ]
-    return [("moment and author", created, author), *of_location]
 
 
-# By step: the keys by which a record without a known id finds a review that no other record has taken.
+def _equal_row_keys(record: Record) -> list[Key]:
+    """The same source, author, day and text."""
+    return [("row", _row_key(record), text_digest(record.review))]
+
+
+def _row_keys(record: Record) -> list[Key]:
+    """The same source, author and day."""
+    return [("row", _row_key(record))]
+
+
+def _near_row_keys(record: Record) -> list[Key]:
+    """The same source, author and text, on the day before or after."""
+    text = text_digest(record.review)
+    return [("row", _row_key(record, days), text) for days in NEAR]
+
+
+# The keys by which a record without a known id finds a review that no other record has
+# taken, in this order: what is surer comes first, for all records of a table.
 MATCHING_STEPS: Sequence[Callable[[Record], list[Key]]] = (
     _moment_keys,
-    lambda record: [("row", _row_key(record), text_digest(record.review))],
-    lambda record: [("row", _row_key(record))],
-    lambda record: [
-        ("row", _row_key(record, days), text_digest(record.review)) for days in NEAR
-    ],
+    _equal_row_keys,
+    _row_keys,
+    _near_row_keys,
 )
+
+
+class _Candidates:
+    """The ids by key that no record of a table has taken or passed over yet.
+
+    Each is offered once, so that many equal rows take no longer than their number.
+    """
+
+    def __init__(self, ids: Mapping[Key, Iterable[str]], taken: set[str]):
+        self.taken = taken
+        self._ids = ids
+        self._queues = dict[Key, Iterator[str]]()
+
+    def of(self, key: Key) -> Iterator[str]:
+        """The next ids with this key."""
+        if key not in self._queues:
+            self._queues[key] = iter([*self._ids.get(key, ())])
+        for id in self._queues[key]:
+            if id not in self.taken:
+                yield id
 
 
 class Register:
@@ -173,9 +221,8 @@ class Register:
 
     def __init__(self, entries: dict[str, Entry]):
         self.entries = entries
-        self._ids = defaultdict[Key, dict[str, None]](
-            dict
-        )  # of the entries that have or had a key, in order
+        # By key: the ids of the entries that have or had it, in order.
+        self._ids = defaultdict[Key, dict[str, None]](dict)
         for id in sorted(entries):
             self._index(id)
 
@@ -183,64 +230,73 @@ class Register:
         for key in _keys(self.entries[id]):
             self._ids[key][id] = None
 
-    def identify(self, records: Iterable[Record]) -> Iterator[tuple[Record, str]]:
-        """One record of Google's, or those of a table, with ids; new ones without content are left out."""
+    def identify(self, records: Iterable[Record]) -> list[tuple[Record, str]]:
+        """One record of Google's, or those of a table, each with the id of its review.
+
+        New records without content are left out.
+        """
+        found = list[tuple[Record, str]]()
         waiting = list[Record]()
-        taken = set[str]()
-        queue = cache(lambda key: iter([*self._ids.get(key, ())]))
         for record in records:
-            if id := self._known_id(record):
-                taken.add(id)
-                yield self._assign(id, record)
+            id = self._known_id(record)
+            if id:
+                found.append(self._assign(id, record))
             elif record.review:
                 waiting.append(record)
-        waiting.sort(
-            key=lambda record: bool(record.native_id)
-        )  # a row without an id can take any review
+        # A row without an id can take any review, so it chooses first.
+        waiting.sort(key=lambda record: bool(record.native_id))
+        candidates = _Candidates(self._ids, {id for _, id in found})
         for keys_of in MATCHING_STEPS:
             unmatched = list[Record]()
             for record in waiting:
-                ids = (
-                    (key, id)
-                    for key in keys_of(record)
-                    for id in queue(key)
-                    if id not in taken
-                )
-                if id := next(
-                    (id for key, id in ids if self._is_free(id, key, record)), ""
-                ):
-                    taken.add(id)
-                    yield self._assign(id, record)
+                id = self._matching_id(record, keys_of(record), candidates)
+                if id:
+                    found.append(self._assign(id, record))
                 else:
                     unmatched.append(record)
             waiting = unmatched
         for record in waiting:
-            yield self._assign(self._known_id(record) or self._new_id(record), record)
+            # An earlier record of this table may have had the same native id.
+            id = self._known_id(record) or self._new_id(record)
+            found.append(self._assign(id, record))
+        return found
+
+    def _matching_id(
+        self, record: Record, keys: Iterable[Key], candidates: _Candidates
+    ) -> str:
+        """The id of the first free review with one of the keys, else empty."""
+        for key in keys:
+            for id in candidates.of(key):
+                if self._is_free(id, key, record):
+                    candidates.taken.add(id)
+                    return id
+        return ""
 
     def _known_id(self, record: Record) -> str:
         """The id of the review with the native id of a record, empty if none is known."""
-        return next(
-            iter(self._ids.get(("id", record.source, record.native_id), ())), ""
-        )
+        ids = self._ids.get(("id", record.source, record.native_id), {})
+        return next(iter(ids), "")
 
     def _is_free(self, id: str, key: Key, record: Record) -> bool:
         """Whether an entry still has a key, and no id of the kind that the record has."""
         entry = self.entries[id]
-        return key in _keys(entry) and not (
-            record.native_id and _slot(record) in entry.native
-        )
+        has_other_id = bool(record.native_id) and _slot(record) in entry.native
+        return key in _keys(entry) and not has_other_id
 
     def _new_id(self, record: Record) -> str:
         """An id for a new review; for a row without a native id, the first id that is free."""
         if record.native_id:
             return f"{record.source}-{record.native_id}"
         row = _row_key(record)
-        numbers = count(len(self._ids["row", row]) + 1)
-        ids = (
-            f"{record.source}-{row}" + (f"-{number}" if number > 1 else "")
-            for number in numbers
-        )
-        return next(id for id in ids if id not in self.entries)
+        first = f"{record.source}-{row}"
+        used = len(self._ids["row", row])
+        if not used and first not in self.entries:
+            return first
+        for number in count(max(used + 1, 2)):
+            id = f"{first}-{number}"
+            if id not in self.entries:
+                return id
+        raise AssertionError("count never ends")
 
     def _assign(self, id: str, record: Record) -> tuple[Record, str]:
         entry = self.entries.setdefault(

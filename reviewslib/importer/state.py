@@ -15,7 +15,8 @@ STATE_FILE = "import-state.json"
 DRAFT_FILE = "import-state.draft.json"
 
 
-@dataclass(slots=True)  # to save memory: there are as many as reviews
+# There are as many entries as reviews; slots save a third of their memory.
+@dataclass(slots=True)
 class Entry:
     """What imports remember of a review; dates are as `cells.read_date` returns them."""
 
@@ -30,6 +31,11 @@ class Entry:
     row: str = ""  # if only tables have had it: digest of source, author and day
     text: str = ""  # digest of a row's text as last imported
 
+    @property
+    def scope(self) -> str:
+        """Whose complete exports show whether the review still exists."""
+        return self.location or self.source
+
 
 @dataclass
 class State:
@@ -37,22 +43,17 @@ class State:
 
     settings: dict[str, str | bool] = field(default_factory=dict)  # values of flags
     chosen: list[str] = field(default_factory=list)  # locations
-    locations: dict[str, str] = field(
-        default_factory=dict
-    )  # titles of those that the owner decided about
-    headers: dict[str, TableSettings] = field(
-        default_factory=dict
-    )  # by normalized header
-    covered: dict[str, str] = field(
-        default_factory=dict
-    )  # times of the newest complete exports, by scope
+    # Titles of the locations that the owner has decided about.
+    locations: dict[str, str] = field(default_factory=dict)
+    # By normalized header.
+    headers: dict[str, TableSettings] = field(default_factory=dict)
+    # Times of the newest complete exports, by scope.
+    covered: dict[str, str] = field(default_factory=dict)
     suppressed: int = 0  # number of lines of suppressed.txt
-    reviews_digest: str = (
-        ""  # of reviews.json as last written; empty if the state is lost
-    )
-    reviews: dict[str, Entry] = field(
-        default_factory=dict
-    )  # by id; those of removed reviews are kept
+    # Of reviews.json as last written; empty if the state is lost.
+    reviews_digest: str = ""
+    # By id. Those of removed reviews are kept, since a review may return.
+    reviews: dict[str, Entry] = field(default_factory=dict)
 
 
 def read_state(
@@ -60,34 +61,38 @@ def read_state(
 ) -> State:
     """The state that belongs to a reviews.json with this digest. Raises BadData.
 
-    A draft becomes the state file after reviews.json is replaced. After a kill in between, the draft counts.
+    A draft becomes the state file after reviews.json is replaced. After a kill in between,
+    the draft counts.
     """
-    for file, data in ((DRAFT_FILE, draft), (STATE_FILE, content)):
-        try:
-            document = decode(data or b"{}")
-            reviews = {
-                id: Entry(**entry) for id, entry in document.pop("reviews", {}).items()
-            }
-            headers = {
-                key: TableSettings(**value)
-                for key, value in document.pop("headers", {}).items()
-            }
-            state = State(**document, reviews=reviews, headers=headers)
-        except (NotJson, TypeError, AttributeError):
-            reason = "not a state of this version; delete the file, and it is made anew"
-            raise BadData([Fault(file, (), reason)]) from None
-        if data is not None and (
-            file == STATE_FILE or state.reviews_digest == reviews_digest
-        ):
-            return state
-    return State()
+    drafted = _decoded(DRAFT_FILE, draft)
+    if drafted and drafted.reviews_digest == reviews_digest:
+        return drafted
+    return _decoded(STATE_FILE, content) or State()
+
+
+def _decoded(file: str, content: bytes | None) -> State | None:
+    """The state in a file, None without the file. Raises BadData."""
+    if content is None:
+        return None
+    try:
+        members = decode(content)
+        reviews = members.pop("reviews", {})
+        headers = members.pop("headers", {})
+        return State(
+            **members,
+            reviews={id: Entry(**entry) for id, entry in reviews.items()},
+            headers={key: TableSettings(**value) for key, value in headers.items()},
+        )
+    except (NotJson, TypeError, AttributeError):
+        reason = "not a state of this version; delete the file, and it is made anew"
+        raise BadData([Fault(file, (), reason)]) from None
 
 
 def encoded_state(state: State) -> bytes:
     """The content of the state file."""
     members = nonempty(state)
-    for name in members.keys() & {"reviews", "headers"}:
-        members[name] = {
-            key: nonempty(members[name][key]) for key in sorted(members[name])
-        }
+    for name in ("reviews", "headers"):
+        if name in members:
+            entries = members[name]
+            members[name] = {key: nonempty(entries[key]) for key in sorted(entries)}
     return encode(members) + b"\n"

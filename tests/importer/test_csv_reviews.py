@@ -16,8 +16,9 @@ from reviewslib.dataset.counting import readable
 from reviewslib.importer import command
 from reviewslib.importer.cells import FORMATS
 from reviewslib.importer.csv_reviews import NO_COLUMN, TO_ANSWER, read_csv
-from reviewslib.importer.exports import Export, NeedsDecision
+from reviewslib.importer.exports import Export
 from reviewslib.importer.options import Options, TableSettings
+from reviewslib.importer.questions import NeedsDecision
 
 T = "2025-01-01T00:00:00Z"
 NO_NAME = "--map does not name a column for"

@@ -17,7 +17,7 @@ from lab.export_lab import (
     stamped,
 )
 
-from reviewslib.importer.exports import stamp_of
+from reviewslib.importer.takeout import stamp_of
 from reviewslib.terminal import EXIT_BAD_DATA, EXIT_SUCCESS
 
 COMMENTS = {

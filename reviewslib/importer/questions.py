@@ -1,0 +1,50 @@
+"""Questions to the owner, and refusals of files: what stops an import.
+
+Nothing is guessed. Where a file leaves something open the owner is asked, and where a
+file cannot be right it is refused with a way on. This module is pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from reviewslib.dataset.contract import BadData, Fault
+
+# A question is read on a terminal, where more lines would push the question itself away.
+MAX_LISTED = 50
+
+
+class NeedsDecision(ValueError):
+    """A question that only the owner can answer.
+
+    `flag`, if any, answers it, with YOUR in place of the owner's words.
+    """
+
+    def __init__(self, lines: Sequence[str], flag: str = ""):
+        super().__init__(*lines)
+        self.flag = flag
+
+    def lines(self) -> list[str]:
+        """The question, for a terminal."""
+        lines = list(self.args)
+        if self.flag:
+            lines.append(
+                "Run the command again with this flag, "
+                "and replace YOUR with your own words:"
+            )
+            lines.append(f"  {self.flag}")
+        return lines
+
+
+def listed(items: Iterable[object]) -> list[str]:
+    """The items as indented lines, at most MAX_LISTED; then the number of the others."""
+    lines = [f"  {item}" for item in items]
+    rest = len(lines) - MAX_LISTED
+    if rest <= 0:
+        return lines
+    return [*lines[:MAX_LISTED], f"  and {rest} more"]
+
+
+def refused(file: str, reason: str) -> BadData:
+    """An error that concerns a whole file."""
+    return BadData([Fault(file, (), reason)])
