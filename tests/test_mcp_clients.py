@@ -1,22 +1,20 @@
 """The official Python SDK's clients of both generations work with the endpoint at the first try.
 
-A client is the script `mcp_client.py`, run by the Python of an environment that is made once under
-`$REVIEWSD_TEST_ENVS` (else in pytest's cache). Without a package index the tests are skipped; in CI they
-fail.
+A client is the script `lab/mcp_client.py`, run by the Python of an environment that has
+the SDK.
 
-Environments - Clients - Claims
+Sections: environments - clients - claims.
 """
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from lab.environments import environments, python_with
 from lab.mcp_sample import BUSINESS, CALLS, TOOLBOX, Object
 from lab.page_samples import URLS
 from lab.services import Address, daemon
@@ -34,33 +32,10 @@ PythonOf = Callable[[str], Path]
 @pytest.fixture(scope="session")
 def python_of(request: pytest.FixtureRequest) -> PythonOf:
     """The Python that has the SDK of a generation, `v1` or `v2`."""
-    cache = request.config.cache
-    assert cache is not None
-    base = Path(os.environ.get("REVIEWSD_TEST_ENVS") or cache.mkdir("mcp-clients"))
+    base = environments(request)
 
     def python(generation: str) -> Path:
-        home = base / generation
-        requirement = REQUIREMENTS[generation]
-        stamp = home / "installed"
-        if not (stamp.is_file() and stamp.read_text() == requirement):
-            subprocess.run([sys.executable, "-m", "venv", "--clear", home], check=True)
-            pip = [
-                str(home / "bin" / "python"),
-                "-m",
-                "pip",
-                "install",
-                "--quiet",
-                "--retries",
-                "1",
-            ]
-            done = subprocess.run(
-                [*pip, requirement], capture_output=True, text=True, timeout=300
-            )
-            if done.returncode != 0:
-                reason = (done.stderr.splitlines() or ["pip said nothing"])[-1]
-                pytest.skip(f"cannot install {requirement}: {reason}")
-            stamp.write_text(requirement)
-        return home / "bin" / "python"
+        return python_with(base / generation, REQUIREMENTS[generation])
 
     return python
 
