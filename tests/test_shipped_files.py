@@ -1,4 +1,9 @@
-"""Units and proxy files have the reviewed values, agree with the program, and import what arrives."""
+"""Units and proxy files agree with the program, are as strict as systemd can say, and import what arrives.
+
+What they do in a running system is in `test_boot`, `test_deploy` and `test_attacks`.
+
+Sections: Units - Proxy files - Names - The import
+"""
 
 import re
 import subprocess
@@ -9,6 +14,7 @@ from pathlib import Path
 import pytest
 from lab.proxy_lab import RATE_LIMITS
 from lab.services import ROOT
+from lab.tools import program
 
 import reviewsd
 from reviewslib.process import serving
@@ -22,112 +28,193 @@ DROP_INS = [
     "deploy/unix-socket.conf",
 ]
 SHIPPED = [ROOT / UNIT, *sorted((ROOT / "deploy").iterdir())]
-WRONG_USAGE = 2  # argparse's exit status
+UNITS = [path for path in SHIPPED if path.suffix in (".service", ".timer", ".path")]
+# argparse's exit status
+WRONG_USAGE = 2
+
+ASSIGNMENT = r"(?m)^#?[A-Z][A-Za-z]+=.*$"
+
+
+def name_of(path: Path) -> str:
+    return path.name
+
+
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
 
 
 def lines_of(name: str) -> list[str]:
     """The assignments in a file, in order, commented examples included."""
-    return re.findall(
-        r"(?m)^#?[A-Z][A-Za-z]+=.*$", (ROOT / name).read_text(encoding="utf-8")
-    )
+    return re.findall(ASSIGNMENT, text_of(name))
 
 
 def value_of(name: str, directive: str) -> str:
-    (value,) = [
-        line.partition("=")[2]
-        for line in lines_of(name)
-        if line.startswith(f"{directive}=")
-    ]
+    """The value of a directive that a unit has once."""
+    pairs = [line.partition("=") for line in lines_of(name)]
+    (value,) = [text for key, _, text in pairs if key == directive]
     return value
 
 
-@pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.name)
-def test_a_shipped_file_has_the_values_that_were_reviewed(
-    assert_reviewed: Callable[[Path, str], None], file: Path
-) -> None:
-    """Only tests of minutes, of gigabytes or on other systems could show the effect of most values."""
-    lines = file.read_text(encoding="utf-8").splitlines()
-    comment = r"\s*(#(?![A-Z][A-Za-z]+=)|$)"  # examples of settings are compared, too
-    values = "".join(f"{line}\n" for line in lines if not re.match(comment, line))
-    assert_reviewed(Path(__file__).parent / "shipped" / f"{file.name}.txt", values)
+# ---- Units ----
 
 
-def test_the_documented_rates_are_those_of_nginx() -> None:
-    nginx = (ROOT / "deploy" / "nginx.conf").read_text(encoding="utf-8")
-    for name, (burst, rate, delayed) in zip(
-        ("documents", "pages", "mcp", "hub"), RATE_LIMITS, strict=True
-    ):
-        for zone, times in (
-            (f"zone=reviewsd_{name}", 1),
-            (f"zone=reviewsd_{name}_site", 2),
-        ):
-            assert f"{zone}:10m rate={times * rate}r/s;" in nginx
-            assert (
-                f"limit_req {zone} burst={times * burst} delay={times * (burst - delayed)};"
-                in nginx
-            )
-
-
-def test_the_unit_agrees_with_the_program() -> None:
-    not_restarted = {WRONG_USAGE, reviewsd.EXIT_BAD_DATA}
-    assert (
-        set(map(int, value_of(UNIT, "RestartPreventExitStatus").split()))
-        == not_restarted
+@pytest.mark.parametrize("unit", UNITS, ids=name_of)
+def test_systemd_understands_every_line_of_a_unit(unit: Path, tmp_path: Path) -> None:
+    # The programs are not installed here, and systemd looks for them.
+    installed = re.sub(r"=/opt/reviewsd/bin/\S+", "=/bin/true", text_of(str(unit)))
+    (tmp_path / unit.name).write_text(installed)
+    started = re.sub(r"\.(timer|path)$", ".service", unit.name)
+    (tmp_path / started).write_text(
+        installed if started == unit.name else "[Service]\nExecStart=/bin/true\n"
     )
-    assert (
-        int(value_of(UNIT, "TimeoutStopSec"))
-        > serving.BEFORE_STOP_SECONDS + serving.STOP_SECONDS
-    )
-    assert value_of(UNIT, "SocketBindAllow") == f"tcp:{Settings().port}"
+    command = [program("systemd-analyze"), "verify", str(tmp_path / unit.name)]
 
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
 
-def test_every_variable_is_a_setting() -> None:
-    lines = [line for name in (UNIT, *DROP_INS) for line in lines_of(name)]
-    variables = {
-        line.split("=")[1]
-        for line in lines
-        if line.lstrip("#").startswith("Environment=")
-    }
-    assert variables <= {variable_name(declared.name) for declared in fields(Settings)}
-
-
-@pytest.mark.parametrize("file", [*(ROOT / "docs").glob("*.md"), *SHIPPED])
-def test_files_that_a_document_or_a_unit_names_exist(file: Path) -> None:
-    named = re.findall(r"\b(?:deploy|docs)/[\w.-]*\w", file.read_text(encoding="utf-8"))
-    assert all((ROOT / path).is_file() for path in named), named
+    assert done.stderr == ""
 
 
 @pytest.mark.parametrize(
-    ("script", "status", "runs"),
-    [("touch {drop}/b", 0, 2), ("exit 78", 78, 1)],
-    ids=[
-        "an export that arrives during an import is imported next",
-        "a failed import ends it",
+    ("unit", "tenths"),
+    [
+        # It serves the internet. What is left to it is the network.
+        pytest.param(UNIT, 11, id="the daemon"),
+        # It runs as root, which may write below /srv/reviews, and has no network.
+        pytest.param(IMPORT, 15, id="the import"),
     ],
 )
-def test_the_import_unit_imports_until_nothing_new_arrives(
-    tmp_path: Path, script: str, status: int, runs: int
+def test_a_unit_is_exposed_no_more_than_this(unit: str, tenths: int) -> None:
+    """systemd-analyze(1) weighs what a service could do; 100 tenths are no protection."""
+    command = [
+        program("systemd-analyze"),
+        "security",
+        "--no-pager",
+        "--offline=true",
+        f"--threshold={tenths}",
+        str(ROOT / unit),
+    ]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+    assert done.returncode == 0, done.stdout
+
+
+def test_what_a_restart_cannot_mend_is_not_restarted() -> None:
+    statuses = value_of(UNIT, "RestartPreventExitStatus").split()
+
+    assert set(map(int, statuses)) == {WRONG_USAGE, reviewsd.EXIT_BAD_DATA}
+
+
+def test_the_daemon_has_time_to_stop_by_itself() -> None:
+    needed = serving.BEFORE_STOP_SECONDS + serving.STOP_SECONDS
+
+    assert int(value_of(UNIT, "TimeoutStopSec")) > needed
+
+
+def test_the_daemon_may_bind_its_default_port_alone() -> None:
+    assert value_of(UNIT, "SocketBindDeny") == "any"
+    assert value_of(UNIT, "SocketBindAllow") == f"tcp:{Settings().port}"
+
+
+@pytest.mark.parametrize("name", [UNIT, *DROP_INS])
+def test_every_variable_is_a_setting(name: str) -> None:
+    settings = {variable_name(declared.name) for declared in fields(Settings)}
+    assignments = [line.lstrip("#") for line in lines_of(name)]
+
+    variables = {
+        line.split("=")[1] for line in assignments if line.startswith("Environment=")
+    }
+
+    assert variables <= settings
+
+
+# ---- Proxy files ----
+
+ZONES = ("documents", "pages", "mcp", "hub")
+
+
+@pytest.mark.parametrize(
+    ("zone", "limits"), list(zip(ZONES, RATE_LIMITS, strict=True)), ids=ZONES
+)
+@pytest.mark.parametrize(
+    ("suffix", "times"),
+    [
+        pytest.param("", 1, id="one address"),
+        pytest.param("_site", 2, id="a site of IPv6"),
+    ],
+)
+def test_the_documented_rates_are_those_of_nginx(
+    zone: str, limits: tuple[int, int, int], suffix: str, times: int
 ) -> None:
-    drop = tmp_path / "drop"
-    importer = tmp_path / "importer"
-    drop.mkdir()
-    (drop / "a").touch()
-    importer.write_text(f'#!/bin/sh\necho run "$@"\n{script.format(drop=drop)}\n')
-    importer.chmod(0o755)
-    quoted = (
-        value_of(IMPORT, "ExecStart")
-        .replace("$$", "$")
-        .removeprefix("/bin/sh -c ")
-        .strip("'")
+    nginx = text_of("deploy/nginx.conf")
+    burst, rate, delayed = limits
+    name = f"zone=reviewsd_{zone}{suffix}"
+
+    assert f"{name}:10m rate={times * rate}r/s;" in nginx
+    assert (
+        f"limit_req {name} burst={times * burst} delay={times * (burst - delayed)};"
+        in nginx
     )
-    shell = quoted.replace("/opt/reviewsd/bin/reviewsd-import", str(importer))
+
+
+# ---- Names ----
+
+
+@pytest.mark.parametrize("file", [*(ROOT / "docs").glob("*.md"), *SHIPPED], ids=name_of)
+def test_files_that_a_document_or_a_unit_names_exist(file: Path) -> None:
+    named = re.findall(r"\b(?:deploy|docs)/[\w.@-]*\w", file.read_text("utf-8"))
+
+    missing = [path for path in named if not (ROOT / path).is_file()]
+
+    assert missing == []
+
+
+# ---- The import ----
+
+Importer = Callable[[str], "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def drop(tmp_path: Path) -> Path:
+    """A drop folder with one file."""
+    folder = tmp_path / "drop"
+    folder.mkdir()
+    (folder / "a").touch()
+    return folder
+
+
+@pytest.fixture
+def started(drop: Path) -> Importer:
+    """Runs the command of the import's unit with a script in place of the importer."""
+    importer = drop.parent / "importer"
+    quoted = value_of(IMPORT, "ExecStart").replace("$$", "$")
+    shell = quoted.removeprefix("/bin/sh -c ").strip("'")
+    shell = shell.replace("/opt/reviewsd/bin/reviewsd-import", str(importer))
     shell = shell.replace("/srv/reviews-drop", str(drop))
-    done = subprocess.run(
-        ["/bin/sh", "-c", shell],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == status
-    assert done.stdout.splitlines() == runs * [f"run --drop {drop} --data /srv/reviews"]
+
+    def start(script: str) -> "subprocess.CompletedProcess[str]":
+        importer.write_text(f'#!/bin/sh\necho run "$@"\n{script}\n')
+        importer.chmod(0o755)
+        return subprocess.run(
+            ["/bin/sh", "-c", shell], capture_output=True, text=True, timeout=60
+        )
+
+    return start
+
+
+def test_an_export_that_arrives_during_an_import_is_imported_next(
+    drop: Path, started: Importer
+) -> None:
+    done = started(f"touch {drop}/b")
+
+    assert done.returncode == 0
+    assert done.stdout.splitlines() == 2 * [f"run --drop {drop} --data /srv/reviews"]
+
+
+def test_a_failed_import_ends_the_unit_with_its_status(
+    drop: Path, started: Importer
+) -> None:
+    done = started("exit 78")
+
+    assert done.returncode == 78
+    assert done.stdout.splitlines() == [f"run --drop {drop} --data /srv/reviews"]
