@@ -29,7 +29,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from reviewslib.dataset.query import echo, nearest
-from reviewslib.dataset.reviews import ReviewList
+from reviewslib.dataset.searching import ReviewList
 from reviewslib.dataset.strict_json import Json, NotJson, decode
 from reviewslib.mcp_tools import TOOLS, Toolbox
 from reviewslib.messages import (

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from reviewslib.dataset import reviews
+from reviewslib.dataset import filters, reviews, searching
 from reviewslib.dataset.contract import Contract, Parameter, Schema, resolve
 from reviewslib.dataset.insights import ENTITY_KINDS
 from reviewslib.dataset.provenance import published_on, review_called, shown_sources
@@ -25,7 +25,8 @@ from reviewslib.dataset.query import (
     known_names,
     read_arguments,
 )
-from reviewslib.dataset.reviews import Dataset, ReviewList
+from reviewslib.dataset.reviews import Dataset
+from reviewslib.dataset.searching import ReviewList
 from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.dataset.text import loosen
 
@@ -214,13 +215,13 @@ def search_reviews(dataset: Dataset, **filters: Any) -> ReviewList:
     ({sources}). A review must pass every filter; without filters all reviews match. Newest first; `matched`
     counts all matches, `returned` those in this result; `offset` gets the next ones. Where nothing matches,
     `hints` says what would. `query` matches its words only as a phrase, so one word finds more. {reviews}"""
-    return reviews.search(dataset, Query(**filters))
+    return searching.search(dataset, Query(**filters))
 
 
 @tool("Newest reviews", component("SearchResult"), LIMIT)
 def get_recent_reviews(dataset: Dataset, limit: int) -> ReviewList:
     """The newest {called} of {business}, newest first; `matched` counts all reviews. {reviews}"""
-    return reviews.search(dataset, Query(limit=limit))
+    return searching.search(dataset, Query(limit=limit))
 
 
 @tool("One review", component("Review"), REVIEW_ID)
@@ -248,7 +249,7 @@ def get_technician(dataset: Dataset, name: str) -> bytes:
     """What customers say about a person who does the work at {business}, such as {technicians}. All people
     with this name are returned: if `matched` is above 1, find out which one is meant. {insights}"""
     people = entries_of(dataset, "technicians")
-    names = set(reviews.technicians_named(dataset, name))
+    names = set(filters.technicians_named(dataset, name))
     matches = [person for person in people if person["label"] in names]
     if not matches:
         listing = known_names("people", name, [person["label"] for person in people])

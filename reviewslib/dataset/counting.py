@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 
 from reviewslib.dataset import insights
 from reviewslib.dataset.contract import BadData, Contract, Fault
-from reviewslib.dataset.reviews import (
+from reviewslib.dataset.reading import (
     INSIGHTS_FILE,
     REVIEWS_FILE,
-    load,
     read_file,
     repeated_ids,
-    served_reviews,
 )
+from reviewslib.dataset.reviews import load, served_reviews
 from reviewslib.dataset.strict_json import Json, Object, decode, encode
 from reviewslib.links import ServiceUrls
 

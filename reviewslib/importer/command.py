@@ -25,7 +25,8 @@ from reviewslib import files
 from reviewslib.dataset import counting
 from reviewslib.dataset.contract import BadData, Contract, shipped_contract
 from reviewslib.dataset.insights import ENTITY_KINDS
-from reviewslib.dataset.reviews import INSIGHTS_FILE, REVIEWS_FILE, load
+from reviewslib.dataset.reading import INSIGHTS_FILE, REVIEWS_FILE
+from reviewslib.dataset.reviews import load
 from reviewslib.dataset.strict_json import Json, decode
 from reviewslib.importer import erasure
 from reviewslib.importer.cells import utc_text

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from reviewslib.dataset.reviews import REVIEWS_FILE
+from reviewslib.dataset.reading import REVIEWS_FILE
 from reviewslib.importer.exports import Export
 from reviewslib.importer.ledger import Ledger, described, named
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from reviewslib.dataset.reviews import REVIEWS_FILE
+from reviewslib.dataset.reading import REVIEWS_FILE
 from reviewslib.dataset.strict_json import Json
 from reviewslib.importer import recognition
 from reviewslib.importer.exports import ReviewInFile

@@ -33,7 +33,7 @@ from reviewslib.dataset.query import (
     query_from_pairs,
     query_of_page,
 )
-from reviewslib.dataset.reviews import in_any_order, search, since
+from reviewslib.dataset.searching import in_any_order, search, since
 from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.mcp_tools import Toolbox
 from reviewslib.messages import (

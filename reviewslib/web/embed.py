@@ -6,14 +6,10 @@ The frame runs no script and loads nothing from another host.
 
 from __future__ import annotations
 
+from reviewslib.dataset.filters import services_named, technicians_named
 from reviewslib.dataset.query import Query
-from reviewslib.dataset.reviews import (
-    Dataset,
-    search,
-    service_labels,
-    services_named,
-    technicians_named,
-)
+from reviewslib.dataset.reviews import Dataset, service_labels
+from reviewslib.dataset.searching import search
 from reviewslib.web.list_page import filter_values, list_url
 from reviewslib.web.review_page import decoded
 from reviewslib.web.site import Site

@@ -19,13 +19,8 @@ from markupsafe import Markup
 
 from reviewslib.dataset import provenance
 from reviewslib.dataset.query import BadQuery, Query
-from reviewslib.dataset.reviews import (
-    Dataset,
-    Review,
-    ReviewList,
-    in_any_order,
-    service_labels,
-)
+from reviewslib.dataset.reviews import Dataset, Review, service_labels
+from reviewslib.dataset.searching import ReviewList, in_any_order
 from reviewslib.dataset.strict_json import SURROGATE, Object
 from reviewslib.dataset.text import MAX_WORDS, loose_words
 from reviewslib.links import ServiceUrls

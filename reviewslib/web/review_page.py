@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from reviewslib.dataset.reviews import Review, neighbours
+from reviewslib.dataset.reviews import Review
+from reviewslib.dataset.searching import neighbours
 from reviewslib.dataset.strict_json import Object, decode
 from reviewslib.web.site import Site
 from reviewslib.web.templating import rendered

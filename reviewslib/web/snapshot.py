@@ -20,7 +20,8 @@ from jinja2 import Environment
 
 from reviewslib import links
 from reviewslib.dataset.contract import BadData, Contract, Fault, shipped_contract
-from reviewslib.dataset.reviews import INSIGHTS_FILE, REVIEWS_FILE, Dataset, load
+from reviewslib.dataset.reading import INSIGHTS_FILE, REVIEWS_FILE
+from reviewslib.dataset.reviews import Dataset, load
 from reviewslib.dataset.strict_json import encode
 from reviewslib.files import Stamp, last_change, read_unchanging, stamp
 from reviewslib.links import ServiceUrls, topic_link_header

@@ -28,7 +28,7 @@ from lab.small_files import (
     served,
 )
 
-from reviewslib.dataset import reviews
+from reviewslib.dataset import hints, reading, reviews, searching
 from reviewslib.dataset.contract import BadData, Fault, quoted
 from reviewslib.dataset.insights import compute_insights
 from reviewslib.dataset.query import BadQuery, Issue, Query, query_from_pairs
@@ -39,7 +39,7 @@ from reviewslib.dataset.text import loose_value
 def answer_of(dataset: Dataset, parameters: dict[str, str]) -> Object:
     """The result of a search."""
     query = query_from_pairs(small.PARAMETERS, list(parameters.items()))
-    answer: Object = json.loads(reviews.search(dataset, query).encoded())
+    answer: Object = json.loads(searching.search(dataset, query).encoded())
     return answer
 
 
@@ -138,7 +138,7 @@ def test_reviews_are_sorted_by_date_as_written_then_by_id() -> None:
     for newer, review_between, older in zip(
         padded, dataset.reviews, padded[2:], strict=False
     ):
-        assert reviews.neighbours(dataset, review_between) == (newer, older)
+        assert searching.neighbours(dataset, review_between) == (newer, older)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,8 @@ def test_the_first_eight_words_are_found_in_any_order(words: str, ids: str) -> N
     )
     assert (
         "".join(
-            review.id for review in reviews.in_any_order(dataset, Query(words)).reviews
+            review.id
+            for review in searching.in_any_order(dataset, Query(words)).reviews
         )
         == ids
     )
@@ -253,13 +254,13 @@ MANY = a_file(*(review(str(number), text="a b c") for number in range(25)))
 def test_a_hint_names_the_language_and_the_newest_five_matches(
     file: Object, query: Query, part: str
 ) -> None:
-    assert part in reviews.hints(loaded(file), query)[0]
+    assert part in hints.hints(loaded(file), query)[0]
 
 
 def test_a_search_and_its_hints_fold_a_value_once() -> None:
     value = "x\u0301" * 100
     loose_value.cache_clear()
-    reviews.search(
+    searching.search(
         FOUR, Query(value, rating=5, min_rating=1, mentions_service=value, source=value)
     )
     assert loose_value.cache_info().misses == 1
@@ -438,7 +439,7 @@ def test_documents_and_since_hold_what_the_plain_definition_says(
         == expected
         == [json.loads(bytes(review.json)) for review in dataset.reviews]
     )
-    assert reviews.since(dataset, day).encoded() == compact(
+    assert searching.since(dataset, day).encoded() == compact(
         plain.since(served(dataset), day)
     )
     assert dataset.unverified_count == len(file["reviews"]) - len(expected)
@@ -454,7 +455,7 @@ def test_documents_and_since_hold_what_the_plain_definition_says(
 )
 def test_since_refuses_a_value_that_is_no_day(day: str, wanted: str) -> None:
     with pytest.raises(BadQuery) as refusal:
-        reviews.since(FOUR, day)
+        searching.since(FOUR, day)
     assert refusal.value.issues == (
         Issue("date", day.replace("\ud800", "\ufffd"), f"expected {wanted}"),
     )
@@ -640,7 +641,7 @@ def test_opening_hours_without_english_day_names_are_a_warning() -> None:
 def test_a_file_of_millions_of_objects_is_refused_before_it_is_parsed(
     container: bytes,
 ) -> None:
-    most = reviews.MAX_CONTAINERS
+    most = reading.MAX_CONTAINERS
     for count, reason in (
         (most + 1, "has more than 2,000,000 objects and arrays"),
         (most, "not JSON at"),

@@ -19,7 +19,7 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
 from lab.feed_rules import atom_faults, json_feed_faults
-from reviewslib.dataset import reviews
+from reviewslib.dataset import reviews, searching
 from reviewslib.dataset.contract import read_contract
 from reviewslib.dataset.query import Query
 from reviewslib.dataset.reviews import Dataset
@@ -255,8 +255,10 @@ def check_served(dataset: Dataset) -> None:
     documents = {
         "ReviewsDocument": json.loads(dataset.reviews_json),
         "InsightsDocument": json.loads(dataset.insights_json),
-        "SearchResult": json.loads(reviews.search(dataset, Query(limit=100)).encoded()),
-        "SinceResult": json.loads(reviews.since(dataset, "0001-01-01").encoded()),
+        "SearchResult": json.loads(
+            searching.search(dataset, Query(limit=100)).encoded()
+        ),
+        "SinceResult": json.loads(searching.since(dataset, "0001-01-01").encoded()),
         "JsonFeed": json_feed,
     }
     for name, document in documents.items():

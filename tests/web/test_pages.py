@@ -36,7 +36,8 @@ from lab.page_samples import (
 from lab.small_files import a_file, review
 
 from reviewslib.dataset.query import BadQuery, Query, query_of_page
-from reviewslib.dataset.reviews import Dataset, in_any_order
+from reviewslib.dataset.reviews import Dataset
+from reviewslib.dataset.searching import in_any_order
 from reviewslib.links import ServiceUrls, service_urls
 from reviewslib.web import crawlers, embed, figures, shown_text
 from reviewslib.web import (

@@ -1,0 +1,104 @@
+"""Reading of data files: their contents become completed documents, or faults.
+
+Faults of form (not JSON, not as the schema says) and of sense (an id twice) are reported
+together. This module opens no file; contents arrive as bytes.
+
+Sections: one file - rules that no schema can say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import chain
+
+from reviewslib.dataset.contract import Fault, FileSchema, Violations, quoted
+from reviewslib.dataset.strict_json import Json, JsonPath, NotJson, decode
+
+REVIEWS_FILE = "reviews.json"
+INSIGHTS_FILE = "insights.json"
+
+# Of objects and arrays in a file: 200,000 reviews have some six each. Ten times as many
+# need more than a gigabyte.
+MAX_CONTAINERS = 2_000_000
+# Members of the business that an import writes with nulls, for the owner to fill in.
+BLANK_KEYS = ("address", "geo")
+
+Rule = Callable[[Json], Violations]
+
+# ---- One file ----
+
+
+def read_file(
+    file: str, data: bytes, schema: FileSchema, *rules: Rule
+) -> tuple[dict[str, Json], list[Fault]]:
+    """The completed document and no fault; or an empty one, and every fault in order.
+
+    A violation of `rules` is reported only where the schema holds.
+    """
+    if data.count(b"{") + data.count(b"[") > MAX_CONTAINERS:
+        reason = f"has more than {MAX_CONTAINERS:,} objects and arrays"
+        return {}, [Fault(file, (), reason)]
+    try:
+        document = decode(data)
+    except NotJson as error:
+        return {}, [Fault(file, path, reason) for path, reason in error.faults]
+    _leave_out_blanks(document)
+    faults = [
+        Fault(file, path, reason)
+        for path, reason in _violations(document, schema, rules)
+    ]
+    if faults:
+        return {}, faults
+    return schema.complete(document), []
+
+
+def _violations(
+    document: Json, schema: FileSchema, rules: tuple[Rule, ...]
+) -> list[tuple[JsonPath, str]]:
+    """How a document violates the schema and the rules, in the order of the document."""
+    violations = list(schema.violations(document))
+    wrong_paths = {path for path, _ in violations}
+    for path, reason in chain.from_iterable(rule(document) for rule in rules):
+        if path not in wrong_paths:
+            violations.append((path, reason))
+    # Numbers, the indexes of lists, before names: the two do not compare.
+    return sorted(
+        violations,
+        key=lambda violation: [(isinstance(step, str), step) for step in violation[0]],
+    )
+
+
+def _leave_out_blanks(document: Json) -> None:
+    """Replace what the owner has not filled in yet by null."""
+    business = document.get("business") if isinstance(document, dict) else None
+    if not isinstance(business, dict):
+        return
+    for key in BLANK_KEYS:
+        if _is_blank(business.get(key)):
+            business[key] = None
+
+
+def _is_blank(value: Json) -> bool:
+    """Whether `value` is an object whose members are all null."""
+    if not isinstance(value, dict) or not value:
+        return False
+    return all(member is None for member in value.values())
+
+
+# ---- Rules that no schema can say ----
+
+
+def repeated_ids(document: Json) -> Violations:
+    """Ids that an earlier review has, in a ReviewsFile; `document` may be any JSON."""
+    reviews = document.get("reviews") if isinstance(document, dict) else None
+    if not isinstance(reviews, list):
+        return
+    first_use: dict[str, int] = {}
+    for index, review in enumerate(reviews):
+        id = review.get("id") if isinstance(review, dict) else None
+        if not isinstance(id, str):
+            continue
+        first = first_use.setdefault(id, index)
+        if first != index:
+            reason = f"{quoted(id)} is already the id of /reviews/{first}"
+            yield ("reviews", index, "id"), reason
