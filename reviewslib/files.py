@@ -1,6 +1,9 @@
-"""Files: consistent reads, times of change, members of folders and archives, locks, atomic replacement.
+"""Files: whole reads, times of change, folders and archives, locks, replacement.
 
-This module knows no data format and no directory of the service. Its errors are OSErrors that name the file.
+This module knows no data format and no directory of the service. Its errors are
+OSErrors that name the file.
+
+Sections: one file - folders and archives - writing.
 """
 
 from __future__ import annotations
@@ -17,19 +20,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, NamedTuple
 
-LARGEST_FILE_BYTES = 64 * 1024 * 1024  # 100,000 reviews as long as those of the sample
-READ_ATTEMPTS = 5
-SETTLE_SECONDS = (
-    0.05  # the pause between two attempts to read a file that is being written
-)
-OTHER_KINDS = (
-    errno.EISDIR,
-    errno.ELOOP,
-    errno.ENXIO,
-)  # errors of opening a directory, a symlink, a socket
-ZIP_SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06")  # with and without members
-
 # ---- One file: its content, and the time of its last change ----
+
+# 100,000 reviews as long as those of the sample: the largest business there is.
+LARGEST_FILE_BYTES = 64 * 1024 * 1024
+# A program that writes a file in place is done within a quarter of a second, or it
+# is not going to be done soon.
+READ_ATTEMPTS = 5
+SETTLE_SECONDS = 0.05
+# What open(2) answers to a directory, to a symlink under O_NOFOLLOW, to a socket.
+OTHER_KINDS = (errno.EISDIR, errno.ELOOP, errno.ENXIO)
 
 
 class ChangesWhileRead(OSError):
@@ -42,9 +42,10 @@ class ChangesWhileRead(OSError):
 @contextmanager
 def opened(path: Path, *, follow: bool = False) -> Iterator[BinaryIO]:
     """Opens a regular file; a symlink only with `follow`."""
-    flags = (
-        os.O_RDONLY | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
-    )  # opening a FIFO would block
+    # Without O_NONBLOCK, opening a FIFO waits for somebody who writes to it.
+    flags = os.O_RDONLY | os.O_NONBLOCK
+    if not follow:
+        flags |= os.O_NOFOLLOW
     irregular = OSError(None, "it is not a regular file", str(path))
     try:
         file = open(path, "rb", opener=lambda name, _: os.open(name, flags))  # noqa: SIM115
@@ -78,7 +79,10 @@ def read_unchanging(
     sleep: Callable[[float], None] = time.sleep,
     read: Callable[[BinaryIO, Path], bytes] = read_whole,
 ) -> tuple[bytes, float]:
-    """The content of a file and its `last_change`. Follows symlinks; retries while the file changes."""
+    """The content of a file and its `last_change`.
+
+    Follows symlinks; tries again while the file changes. Raises ChangesWhileRead.
+    """
     for _ in range(READ_ATTEMPTS):
         with opened(path, follow=True) as file, suppress(ChangesWhileRead):
             return read(file, path), last_change(path)
@@ -92,18 +96,14 @@ def content_of(path: Path) -> bytes | None:
 
 
 def last_change(path: Path) -> float:
-    """The time at which `path` got its present content, in seconds since the epoch.
-
-    A copy may keep an old modification time, but has a new change time (inode(7)). The times of symlinks in
-    the path count as well, since a symlink may have been replaced.
-    """
-    symlinks = [
-        parent for parent in (path, *path.absolute().parents) if parent.is_symlink()
-    ]
-    statuses = [path.stat(), *(symlink.lstat() for symlink in symlinks)]
-    return max(
-        seconds for status in statuses for seconds in (status.st_mtime, status.st_ctime)
-    )
+    """The time at which `path` got its present content, in seconds since the epoch."""
+    statuses = [path.stat()]
+    for place in (path, *path.absolute().parents):
+        # A symlink in the path may have been replaced, so that it leads elsewhere.
+        if place.is_symlink():
+            statuses.append(place.lstat())
+    # A copy may keep an old modification time, but has a new change time (inode(7)).
+    return max(max(status.st_mtime, status.st_ctime) for status in statuses)
 
 
 Stamp = tuple[int, int, int, int]
@@ -122,31 +122,43 @@ class Member(NamedTuple):
 
     path: PurePosixPath  # in the folder or archive
     file: str  # the name for messages
-    changed: float  # seconds since the epoch; that of the archive, if in one; 0 if in a folder without data
+    # Seconds since the epoch. In an archive that of the archive, since members have
+    # none with a zone; 0 in a folder if the member was not read.
+    changed: float
     data: bytes | None  # None if the path does not match `wanted`
 
 
 def in_folder(
     folder: Path, wanted: re.Pattern[str], symlinks: list[Path]
 ) -> Iterator[Member]:
-    """All files of a folder, in order, with the content of those whose path in it matches `wanted`.
+    """All files of a folder, in order.
 
-    Symlinks are not followed, but added to `symlinks`.
+    Those whose path in it matches `wanted` have their content. Symlinks are not
+    followed, but added to `symlinks`.
     """
     for parent, folders, names in os.walk(folder):
+        # os.walk goes on in this order.
         folders.sort()
-        symlinks += filter(Path.is_symlink, (Path(parent, name) for name in folders))
-        for path in (Path(parent, name) for name in sorted(names)):
-            relative = PurePosixPath(path.relative_to(folder))
-            if path.is_symlink():
-                symlinks.append(path)
-            elif wanted.fullmatch(str(relative)):
-                with opened(path) as file:
-                    content = read_whole(file, path)
-                    changed = os.fstat(file.fileno()).st_mtime
-                yield Member(relative, str(path), changed, content)
-            else:
-                yield Member(relative, str(path), 0, None)
+        paths = [Path(parent, name) for name in (*folders, *sorted(names))]
+        symlinks += filter(Path.is_symlink, paths)
+        for path in paths[len(folders) :]:
+            if not path.is_symlink():
+                yield _in_folder(folder, path, wanted)
+
+
+def _in_folder(folder: Path, path: Path, wanted: re.Pattern[str]) -> Member:
+    relative = PurePosixPath(path.relative_to(folder))
+    if not wanted.fullmatch(str(relative)):
+        return Member(path=relative, file=str(path), changed=0, data=None)
+    with opened(path) as file:
+        content = read_whole(file, path)
+        changed = os.fstat(file.fileno()).st_mtime
+    return Member(path=relative, file=str(path), changed=changed, data=content)
+
+
+# The first bytes of an archive with members, and of one without
+# (https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, 4.3.7 and 4.3.16).
+ZIP_SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06")
 
 
 def is_archive(file: BinaryIO) -> bool:
@@ -155,7 +167,11 @@ def is_archive(file: BinaryIO) -> bool:
 
 
 def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[Member]:
-    """All files of an open ZIP archive, with the content of those whose path in it matches `wanted`."""
+    """All files of an open ZIP archive; those whose path matches `wanted` have content.
+
+    Raises OSError for an archive that cannot be read, and for a member that is too
+    large.
+    """
     try:
         archive = zipfile.ZipFile(file)
         changed = os.fstat(file.fileno()).st_mtime
@@ -163,18 +179,27 @@ def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[
             name = f"{path}:{info.filename}"
             data = None
             if wanted.fullmatch(info.filename):
-                with archive.open(info) as member:
-                    if (
-                        len(data := member.read(LARGEST_FILE_BYTES + 1))
-                        > LARGEST_FILE_BYTES
-                    ):
-                        raise too_large(name)
+                data = _member_content(archive, info, name)
             yield Member(PurePosixPath(info.filename), name, changed, data)
-    except Exception as error:  # zipfile and its decoders raise a dozen exceptions for damaged archives
-        if getattr(error, "filename", None):  # the error of `too_large`
+    except Exception as error:
+        # zipfile and its decoders raise a dozen exceptions for damaged archives; only
+        # `too_large` names a file.
+        if getattr(error, "filename", None):
             raise
-        reason = f"a damaged or encrypted archive ({str(error) or type(error).__name__}); download it again"
+        cause = str(error) or type(error).__name__
+        reason = f"a damaged or encrypted archive ({cause}); download it again"
         raise OSError(None, reason, str(path)) from None
+
+
+def _member_content(
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str
+) -> bytes:
+    """The content of a member; what its header says of its size may be a lie."""
+    with archive.open(info) as member:
+        content = member.read(LARGEST_FILE_BYTES + 1)
+    if len(content) > LARGEST_FILE_BYTES:
+        raise too_large(name)
+    return content
 
 
 # ---- Writing ----
@@ -184,8 +209,9 @@ def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[
 def locked(directory: Path, *, is_dry: bool, waits: bool = False) -> Iterator[None]:
     """Lock a directory against other writers.
 
-    If another process holds the lock, wait for it with `waits`, else raise OSError. A missing directory is
-    created, and removed again if it stays empty; with `is_dry` it is not created.
+    If another process holds the lock, wait for it with `waits`, else raise OSError. A
+    missing directory is created, and removed again if it stays empty; with `is_dry` it
+    is not created.
     """
     is_new = not directory.exists()
     if is_new and is_dry:
@@ -206,13 +232,15 @@ def locked(directory: Path, *, is_dry: bool, waits: bool = False) -> Iterator[No
 
 
 def _lock(descriptor: int, directory: Path, waits: bool) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+    kind = fcntl.LOCK_EX
+    if not waits:
+        kind |= fcntl.LOCK_NB
+    # BlockingIOError: another import holds the lock. While we waited for it, it may
+    # have removed the directory, and a third may have made it anew.
+    with suppress(BlockingIOError, FileNotFoundError):
+        fcntl.flock(descriptor, kind)
         if os.path.samestat(os.fstat(descriptor), directory.stat()):
             return
-    except (BlockingIOError, FileNotFoundError):
-        pass
-    # The other import holds the lock, or has removed or recreated the directory.
     raise OSError(None, "another import is under way", str(directory))
 
 
@@ -225,16 +253,16 @@ def write(
     path: Path, content: bytes, sync: Callable[[int], None] = sync_to_disk
 ) -> None:
     """Replaces a file atomically, unless it has this content already."""
-    path = Path(os.path.realpath(path))  # accepts symlink loops, unlike `resolve`
+    # Unlike Path.resolve, this accepts symlinks that lead in a circle.
+    path = Path(os.path.realpath(path))
     is_replacement = path.exists()
     if is_replacement and path.read_bytes() == content:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.draft")
     try:
-        draft.unlink(
-            missing_ok=True
-        )  # a killed process left it, or it is a planted symlink
+        # A killed process may have left a draft, and somebody may have planted a symlink.
+        draft.unlink(missing_ok=True)
         with open(draft, "xb") as file:
             if is_replacement:
                 os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
@@ -242,10 +270,12 @@ def write(
             file.flush()
             sync(file.fileno())
         rename(draft, path, sync)
-    except OSError as error:  # the error of a full disk names no file
+    except OSError as error:
+        # The error of a full disk names no file.
         raise OSError(error.errno, error.strerror, str(path)) from None
     finally:
-        with suppress(OSError):  # `rename` has moved the draft
+        # After `rename` there is no draft.
+        with suppress(OSError):
             draft.unlink()
 
 
@@ -255,6 +285,7 @@ def rename(
     """Renames a file to `target`, which is in the same directory and may exist."""
     target = Path(os.path.realpath(target))
     os.replace(path, target)
+    # The new name is in the directory, which is written separately (fsync(2)).
     directory = os.open(target.parent, os.O_RDONLY)
     try:
         sync(directory)

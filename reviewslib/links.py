@@ -1,12 +1,16 @@
 """Every path of the service, and its absolute URLs for a base URL.
 
 This module knows no request, no dataset and no file.
+
+Sections: paths - URLs - the links of topics.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 from urllib.parse import quote, urlencode, urlsplit
+
+# ---- Paths ----
 
 HOME_PATH = "/"
 REVIEW_LIST_PATH = "/reviews"
@@ -28,7 +32,9 @@ HEALTH_PATH = "/healthz"
 MCP_PATH = "/mcp"
 HUB_PATH = "/api/websub/hub"
 
-TOPIC_PATHS = (ATOM_FEED_PATH, JSON_FEED_PATH, REVIEWS_PATH)  # of the hub
+# What subscribers of the hub may subscribe to.
+TOPIC_PATHS = (ATOM_FEED_PATH, JSON_FEED_PATH, REVIEWS_PATH)
+# Documents whose digests tell a monitor that the data have changed.
 DATA_PATHS = (
     REVIEWS_PATH,
     INSIGHTS_PATH,
@@ -36,6 +42,7 @@ DATA_PATHS = (
     ATOM_FEED_PATH,
     CONTRACT_PATH,
 )
+# Documents that are made at load. HOME_PATH is not one: its form depends on Accept.
 FIXED_PATHS = (
     *DATA_PATHS,
     LLMS_PATH,
@@ -43,12 +50,21 @@ FIXED_PATHS = (
     ROBOTS_PATH,
     ICON_PATH,
     BADGE_PATH,
-)  # without HOME_PATH
+)
+
+
+# ---- URLs ----
+
+# Fields of ServiceUrls that `/` lists by another name.
+NAMES = {"home": "page"}
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceUrls:
-    """The absolute URLs of the service, in the order in which `/` lists them. The defaults are the paths."""
+    """The absolute URLs of the service, in the order in which `/` lists them.
+
+    The defaults are the paths.
+    """
 
     reviews: str = REVIEWS_PATH
     insights: str = INSIGHTS_PATH
@@ -76,48 +92,60 @@ class ServiceUrls:
     def as_paths(self) -> ServiceUrls:
         """The same without scheme and host, for links from page to page.
 
-        Such links work at any address at which a browser reaches the service, such as a forwarded port.
+        Such links work at any address at which a browser reaches the service, such as a
+        forwarded port.
         """
         path = urlsplit(self.base_url).path
-        # A path that begins with two slashes would be taken for a host (RFC 3986 section 4.2).
+        # What follows two slashes would be taken for a host (RFC 3986 section 4.2).
         base_path = f"/.{path}" if path.startswith("//") else path
         return service_urls(base_path, with_hub=bool(self.hub))
 
     def path(self, url: str) -> str:
-        """The path of one of these URLs, relative to the base URL, such as "/feed.xml"."""
+        """The path of one of these URLs below the base URL, such as "/feed.xml"."""
         return "/" + url.removeprefix(self.home)
 
     def review_page(self, id: str) -> str:
-        """The URL of the page of a review. The id is one path segment, whatever its characters."""
+        """The URL of the page of a review.
+
+        The id is one path segment, whatever its characters.
+        """
         return self.review + quote(id, safe="")
 
     def selection(self, **filters: str | int) -> str:
-        """The URL of the review list with `filters`, which have the names of search parameters."""
-        return (
-            f"{self.review_list}?{urlencode(filters)}" if filters else self.review_list
-        )
+        """The URL of the review list with `filters`, named as search parameters."""
+        if not filters:
+            return self.review_list
+        return f"{self.review_list}?{urlencode(filters)}"
 
     def directory(self) -> dict[str, str]:
         """The URLs by name, as `/` returns them to programs."""
-        urls = asdict(self) | {
-            "since": self.since + "{date}",
-            "review": self.review + "{id}",
-        }
-        del urls["icon"], urls["sitemap"]
-        return {
-            "page" if name == "home" else name: url for name, url in urls.items() if url
-        }
+        urls = asdict(self)
+        urls["since"] += "{date}"
+        urls["review"] += "{id}"
+        # Browsers and crawlers ask for these by themselves.
+        del urls["icon"]
+        del urls["sitemap"]
+        named = {NAMES.get(name, name): url for name, url in urls.items()}
+        # The hub has no URL where none runs.
+        return {name: url for name, url in named.items() if url}
 
 
 def service_urls(base_url: str, with_hub: bool = True) -> ServiceUrls:
     """The URLs of a service at `base_url`, which does not end with a slash."""
-    urls = ServiceUrls(
-        **{name: base_url + path for name, path in asdict(ServiceUrls()).items()}
-    )
-    return urls if with_hub else replace(urls, hub="")
+    paths = asdict(ServiceUrls())
+    urls = ServiceUrls(**{name: base_url + path for name, path in paths.items()})
+    if with_hub:
+        return urls
+    return replace(urls, hub="")
+
+
+# ---- The links of topics ----
 
 
 def topic_link_header(base_url: str, path: str, with_hub: bool = True) -> str:
-    """The `Link` field of a topic (WebSub section 4): the URL of its hub, if one runs, and of the topic."""
+    """The `Link` field of a topic: the URL of its hub, if one runs, and of the topic.
+
+    WebSub section 4.
+    """
     hub = f'<{base_url}{HUB_PATH}>; rel="hub", ' if with_hub else ""
     return f'{hub}<{base_url}{path}>; rel="self"'
