@@ -1,4 +1,7 @@
-"""Files are opened without following symlinks, read in one state, and replaced atomically."""
+"""Files are opened without following symlinks, read in one state, and replaced at once.
+
+Sections: One file - Folders and archives - Writing - The lock of a directory
+"""
 
 import errno
 import io
@@ -38,28 +41,30 @@ def refused(reason: str, path: object, number: int | None = None) -> Iterator[No
     """Holds that what is done inside fails for this reason, in an error that names this file."""
     with pytest.raises(OSError) as caught:
         yield
-    assert (caught.value.errno, caught.value.strerror, caught.value.filename) == (
-        number,
-        reason,
-        str(path),
-    )
+    assert caught.value.strerror == reason
+    assert caught.value.filename == str(path)
+    assert caught.value.errno == number
 
 
 # ---- One file ----
 
 
-OTHERS: list[Callable[[Path], object]] = [
-    *(os.mkfifo, Path.mkdir, lambda path: path.symlink_to(__file__)),
-    lambda path: os.mknod(path, stat.S_IFSOCK),
-]
+def put_symlink(path: Path) -> None:
+    path.symlink_to(__file__)
 
 
-@pytest.mark.parametrize("put", OTHERS)
+def put_socket(path: Path) -> None:
+    os.mknod(path, stat.S_IFSOCK)
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, Path.mkdir, put_symlink, put_socket])
 def test_only_a_regular_file_is_opened(
     tmp_path: Path, put: Callable[[Path], object]
 ) -> None:
-    put(tmp_path / "a")
-    with refused(IRREGULAR, tmp_path / "a"), opened(tmp_path / "a"):
+    path = tmp_path / "a"
+    put(path)
+
+    with refused(IRREGULAR, path), opened(path):
         pass
 
 
@@ -68,13 +73,20 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         pass
 
 
-def test_a_file_of_at_most_64_mib_is_read(path: Path) -> None:
+def test_a_file_of_64_mib_is_read(path: Path) -> None:
     os.truncate(path, MAX_BYTES)
+
     with opened(path) as file:
-        assert len(files.read_whole(file, path)) == MAX_BYTES
-        os.truncate(path, MAX_BYTES + 1)
-        with refused(TOO_LARGE, path):
-            files.read_whole(file, path)
+        content = files.read_whole(file, path)
+
+    assert len(content) == MAX_BYTES
+
+
+def test_a_larger_file_is_refused(path: Path) -> None:
+    os.truncate(path, MAX_BYTES + 1)
+
+    with opened(path) as file, refused(TOO_LARGE, path):
+        files.read_whole(file, path)
 
 
 class ChangingFile(io.FileIO):
@@ -90,73 +102,120 @@ def test_a_change_of_a_file_while_it_is_read_is_noticed(path: Path) -> None:
         files.read_whole(file, path)
 
 
-@pytest.mark.parametrize("changes", [1, 4, 5])
-def test_a_file_that_changes_while_it_is_read_is_read_at_most_five_times(
-    path: Path, changes: int
-) -> None:
-    slept = list[float]()
+class Writer:
+    """Another program, which changes a file during the first reads of it."""
 
-    def read(file: BinaryIO, path: Path) -> bytes:
-        if len(slept) < changes:
+    def __init__(self, changes: int):
+        self.changes = changes
+        self.pauses = list[float]()
+
+    def read(self, file: BinaryIO, path: Path) -> bytes:
+        if len(self.pauses) < self.changes:
             raise files.ChangesWhileRead(path)
         return files.read_whole(file, path)
 
-    if changes < 5:
-        assert files.read_unchanging(path, slept.append, read)[0] == b"12345"
-    else:
-        with refused("it changes while it is read", path):
-            files.read_unchanging(path, slept.append, read)
-    assert slept == [0.05] * changes
+
+@pytest.mark.parametrize("changes", [1, 4])
+def test_a_file_that_changes_while_it_is_read_is_read_again(
+    path: Path, changes: int
+) -> None:
+    writer = Writer(changes)
+
+    content, _ = files.read_unchanging(path, writer.pauses.append, writer.read)
+
+    assert content == b"12345"
+    assert writer.pauses == [0.05] * changes
+
+
+def test_a_file_that_goes_on_changing_is_given_up_after_five_reads(path: Path) -> None:
+    writer = Writer(changes=99)
+
+    with refused("it changes while it is read", path):
+        files.read_unchanging(path, writer.pauses.append, writer.read)
+
+    assert writer.pauses == [0.05] * 5
+
+
+# The year 1970, as of an old copy, and two years to come.
+LONG_AGO = 1
+LATER = 5e9
+LAST = 6e9
 
 
 @pytest.mark.parametrize("newest", ["file", "link", "folder"])
 def test_the_last_change_is_that_of_the_file_or_of_a_symlink_to_it(
     path: Path, newest: str
 ) -> None:
-    (path.parent / "folder").symlink_to(path.parent)
+    directory = path.parent
+    (directory / "folder").symlink_to(directory)
     for name in ("file", "link", "folder"):
-        seconds = 5e9 if name == newest else 1  # as of an old copy
-        os.utime(path.parent / name, (seconds, seconds), follow_symlinks=False)
-    os.utime(path.parent, (6e9, 6e9))  # as of a new file beside it
-    assert files.read_unchanging(path.parent / "folder" / "link") == (b"12345", 5e9)
-    assert files.last_change(path) == (
-        5e9 if newest == "file" else path.stat().st_ctime
-    )
+        os.utime(directory / name, (LONG_AGO, LONG_AGO), follow_symlinks=False)
+    os.utime(directory / newest, (LATER, LATER), follow_symlinks=False)
+    # As of a new file beside it.
+    os.utime(directory, (LAST, LAST))
+
+    read = files.read_unchanging(directory / "folder" / "link")
+
+    assert read == (b"12345", LATER)
+
+
+def test_an_old_copy_changed_when_it_was_made(path: Path) -> None:
+    os.utime(path, (LONG_AGO, LONG_AGO))
+
+    assert files.last_change(path) == path.stat().st_ctime
 
 
 # ---- Folders and archives ----
 
 
-def test_a_folder_is_read_in_order_and_its_symlinks_are_noted(tmp_path: Path) -> None:
-    names = [
-        "a.json",
-        "b/0",
-        "b/a.json",
-        "b/c",
-        *(f"{name}/a.json" for name in "dfhjlnpr"),
-    ]
-    symlinks = []
-    for name in (*names[::2], *names[-1::-2]):
+# In the order in which they are read, which is not that in which they are made.
+NAMES = ["a.json", "b/0", "b/a.json", "b/c", *(f"{x}/a.json" for x in "dfhjlnpr")]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Files that contain their names, and two symlinks."""
+    for name in (*NAMES[::2], *NAMES[-1::-2]):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
     (tmp_path / "b" / "folder").symlink_to(tmp_path)
     (tmp_path / "d" / "link").symlink_to("../a.json")
-    for name, member in zip(names, in_folder(tmp_path, WANTED, symlinks), strict=True):
-        path = tmp_path / name
-        is_wanted = WANTED.fullmatch(name)
-        content = (path.stat().st_mtime, name.encode()) if is_wanted else (0, None)
-        assert member == (PurePosixPath(name), str(path), *content)
-    assert symlinks == [tmp_path / "b" / "folder", tmp_path / "d" / "link"]
+    return tmp_path
+
+
+def test_a_folder_is_read_in_order(folder: Path) -> None:
+    members = list(in_folder(folder, WANTED, []))
+
+    assert [member.path for member in members] == list(map(PurePosixPath, NAMES))
+    assert [member.file for member in members] == [f"{folder}/{it}" for it in NAMES]
+
+
+def test_wanted_files_of_a_folder_have_content_and_time(folder: Path) -> None:
+    for member in in_folder(folder, WANTED, []):
+        name = str(member.path)
+        if WANTED.fullmatch(name):
+            assert member.data == name.encode()
+            assert member.changed == (folder / name).stat().st_mtime
+        else:
+            assert member.data is None
+            assert member.changed == 0
+
+
+def test_symlinks_of_a_folder_are_noted(folder: Path) -> None:
+    symlinks = list[Path]()
+
+    list(in_folder(folder, WANTED, symlinks))
+
+    assert symlinks == [folder / "b" / "folder", folder / "d" / "link"]
 
 
 def archive(path: Path, *contents: bytes) -> Path:
+    """An archive of wanted files with these contents, and one that is not wanted."""
     with zipfile.ZipFile(path, "w", compresslevel=1) as new:
         for number, content in enumerate(contents):
-            new.writestr(
-                f"{number}/a.json",
-                content,
-                zipfile.ZIP_DEFLATED if len(content) > 9 else None,
-            )
+            # A short member is stored as it is, so that a test can damage it.
+            kind = zipfile.ZIP_DEFLATED if len(content) > 9 else None
+            new.writestr(f"{number}/a.json", content, kind)
         new.writestr("c.json", b"")
     return path
 
@@ -165,16 +224,27 @@ def test_an_archive_is_read_with_the_content_of_matching_members(
     tmp_path: Path,
 ) -> None:
     path = archive(tmp_path / "a.zip", b"12345")
-    found = [("0/a.json", b"12345"), ("c.json", None)]
+
     with opened(path) as file:
-        assert list(in_archive(file, path, WANTED)) == [
-            (PurePosixPath(name), f"{path}:{name}", path.stat().st_mtime, content)
-            for name, content in found
-        ]
+        wanted, other = in_archive(file, path, WANTED)
+
+    changed = path.stat().st_mtime
+    assert wanted == (
+        PurePosixPath("0/a.json"),
+        f"{path}:0/a.json",
+        changed,
+        b"12345",
+    )
+    assert other == (PurePosixPath("c.json"), f"{path}:c.json", changed, None)
 
 
 @pytest.mark.parametrize(
-    ("start", "is_archive"), [(b"PK\3\4", True), (b"PK\5\6", True), (b"{}", False)]
+    ("start", "is_archive"),
+    [
+        pytest.param(b"PK\3\4", True, id="with members"),
+        pytest.param(b"PK\5\6", True, id="empty"),
+        pytest.param(b"{}", False, id="JSON"),
+    ],
 )
 def test_an_archive_is_told_by_its_first_bytes(
     path: Path, start: bytes, is_archive: bool
@@ -193,19 +263,34 @@ def test_a_member_of_an_archive_has_at_most_64_mib(tmp_path: Path) -> None:
             next(members)
 
 
-DAMAGES: dict[str, Callable[[bytes], bytes]] = {
-    "File is not a zip file": lambda content: bytes(60),
-    "Bad magic number for file header": lambda content: bytes(30) + content[30:],
-    "EOFError": lambda content: content.replace(
-        struct.pack("<LL", 5, 5), struct.pack("<LL", 999, 999)
-    ),
-}
+def no_archive(content: bytes) -> bytes:
+    return bytes(60)
 
 
-@pytest.mark.parametrize("reason", DAMAGES)
-def test_a_damaged_archive_is_reported(tmp_path: Path, reason: str) -> None:
+def no_first_header(content: bytes) -> bytes:
+    return bytes(30) + content[30:]
+
+
+def wrong_sizes(content: bytes) -> bytes:
+    sizes = struct.pack("<LL", 5, 5)
+    return content.replace(sizes, struct.pack("<LL", 999, 999))
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (no_archive, "File is not a zip file"),
+        (no_first_header, "Bad magic number for file header"),
+        # This error of zipfile has no text.
+        (wrong_sizes, "EOFError"),
+    ],
+)
+def test_a_damaged_archive_is_reported(
+    tmp_path: Path, damage: Callable[[bytes], bytes], reason: str
+) -> None:
     path = archive(tmp_path / "a.zip", b"12345")
-    path.write_bytes(DAMAGES[reason](path.read_bytes()))
+    path.write_bytes(damage(path.read_bytes()))
+
     told = f"a damaged or encrypted archive ({reason}); download it again"
     with opened(path) as file, refused(told, path):
         list(in_archive(file, path, WANTED))
@@ -216,31 +301,57 @@ def test_a_damaged_archive_is_reported(tmp_path: Path, reason: str) -> None:
 
 def test_a_file_with_the_same_content_is_left_alone(path: Path) -> None:
     before = files.stamp(path.stat())
+
     write(path, b"12345")
+
     assert files.stamp(path.stat()) == before
 
 
 def test_a_new_file_has_the_mode_of_the_umask(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "file"
     umask = os.umask(0o027)
+
     write(path, b"one")
+
     os.umask(umask)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
+def names_in(directory: Path) -> list[str]:
+    return sorted(os.listdir(directory))
+
+
 def test_writing_replaces_the_file_that_a_symlink_leads_to(path: Path) -> None:
+    write(path.with_name("link"), b"two")
+
+    assert path.read_bytes() == b"two"
+    assert names_in(path.parent) == ["file", "link"]
+
+
+def test_a_replaced_file_keeps_its_mode(path: Path) -> None:
     path.chmod(0o604)
+
+    write(path, b"two")
+
+    assert stat.S_IMODE(path.stat().st_mode) == 0o604
+
+
+def test_who_has_opened_a_file_reads_it_to_its_end(path: Path) -> None:
+    with path.open("rb") as reader:
+        write(path, b"two")
+
+        assert reader.read() == b"12345"
+
+
+def test_a_planted_symlink_leads_no_writing_elsewhere(path: Path) -> None:
     planted = path.with_name("planted")
     planted.write_bytes(b"mine")
     path.with_name(".file.draft").symlink_to(planted)
-    with path.open("rb") as reader:
-        write(path.with_name("link"), b"two")
-        assert reader.read() == b"12345", "who has opened the file reads it to its end"
-    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"two", 0o604)
-    assert (planted.read_bytes(), sorted(os.listdir(path.parent))) == (
-        b"mine",
-        ["file", "link", "planted"],
-    )
+
+    write(path, b"two")
+
+    assert planted.read_bytes() == b"mine"
+    assert names_in(path.parent) == ["file", "link", "planted"]
 
 
 def test_a_file_that_cannot_be_replaced_stays_as_it_was(path: Path) -> None:
@@ -249,49 +360,76 @@ def test_a_file_that_cannot_be_replaced_stays_as_it_was(path: Path) -> None:
 
     with refused("full", path, errno.ENOSPC):
         write(path, b"newer", full)
-    assert (path.read_bytes(), sorted(os.listdir(path.parent))) == (
-        b"12345",
-        ["file", "link"],
-    )
+
+    assert path.read_bytes() == b"12345"
+    assert names_in(path.parent) == ["file", "link"]
 
 
 def test_a_file_is_synced_whole_and_then_its_directory(path: Path) -> None:
     synced = list[object]()
-    is_open = len(os.listdir("/proc/self/fd"))
 
     def record(descriptor: int) -> None:
-        is_directory = stat.S_ISDIR(os.fstat(descriptor).st_mode)
-        synced.append(
-            sorted(os.listdir(descriptor))
-            if is_directory
-            else os.fstat(descriptor).st_size
-        )
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            synced.append(sorted(os.listdir(descriptor)))
+        else:
+            synced.append(status.st_size)
 
     write(path, b"newer content", record)
-    assert (synced, len(os.listdir("/proc/self/fd"))) == (
-        [13, ["file", "link"]],
-        is_open,
-    )
+
+    assert synced == [len(b"newer content"), ["file", "link"]]
 
 
-@pytest.mark.parametrize("name", [".", "a/new"])
-def test_a_directory_has_one_writer_and_goes_if_it_was_made_in_vain(
-    tmp_path: Path, name: str
-) -> None:
-    path = tmp_path / name
-    with locked(path, is_dry=False), refused(BUSY, path), locked(path, is_dry=True):
+def test_writing_leaves_no_file_open(path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+
+    write(path, b"newer content")
+
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+# ---- The lock of a directory ----
+
+
+@pytest.mark.parametrize("is_dry", [False, True])
+def test_a_directory_has_one_writer(tmp_path: Path, is_dry: bool) -> None:
+    first = locked(tmp_path, is_dry=False)
+    second = locked(tmp_path, is_dry=is_dry)
+
+    with first, refused(BUSY, tmp_path), second:
         pass
-    assert path.exists() is (name == ".")
+
+
+def test_a_directory_that_was_there_stays(tmp_path: Path) -> None:
+    with locked(tmp_path, is_dry=False):
+        pass
+
+    assert tmp_path.exists()
+
+
+def test_a_directory_that_was_made_in_vain_goes(tmp_path: Path) -> None:
+    with locked(tmp_path / "a" / "new", is_dry=False):
+        pass
+
+    assert not (tmp_path / "a" / "new").exists()
+
+
+def test_a_dry_run_makes_no_directory(tmp_path: Path) -> None:
+    with locked(tmp_path / "new", is_dry=True):
+        assert not (tmp_path / "new").exists()
 
 
 def test_a_new_directory_stays_if_it_gets_a_file(tmp_path: Path) -> None:
-    new = tmp_path / "a" / "new"
-    with locked(new, is_dry=True):
-        assert not new.exists()
-    with locked(new, is_dry=False):
-        (new / "file").touch()
-    with locked(new, is_dry=False):
-        assert new.exists()
+    with locked(tmp_path / "new", is_dry=False):
+        (tmp_path / "new" / "file").touch()
+
+    assert (tmp_path / "new" / "file").exists()
+
+
+def times_opened(directory: Path) -> int:
+    """How often this process has opened a directory."""
+    opened = [path.resolve() for path in Path("/proc/self/fd").iterdir()]
+    return opened.count(directory)
 
 
 @pytest.mark.parametrize("is_made_anew", [False, True])
@@ -312,12 +450,11 @@ def test_a_directory_that_was_moved_before_the_lock_is_refused(
     waiting = Thread(target=wait_and_lock)
     with locked(directory, is_dry=False):
         waiting.start()
-        while [path.resolve() for path in Path("/proc/self/fd").iterdir()].count(
-            directory
-        ) < 2:
+        while times_opened(directory) < 2:
             pass  # until the thread has opened the directory
         directory.rename(tmp_path / "b")
         if is_made_anew:
             directory.mkdir()
     waiting.join()
+
     assert refusals == [BUSY]

@@ -2,57 +2,103 @@
 
 import pytest
 
-from reviewslib.links import (
-    HEALTH_PATH,
-    ROBOTS_PATH,
-    ServiceUrls,
-    service_urls,
-    topic_link_header,
-)
+from reviewslib import links
+from reviewslib.links import ServiceUrls, service_urls, topic_link_header
 
 BASE = "https://reviews.example/shop"
 URLS = service_urls(BASE)
-DIRECTORY = """
-    reviews=/reviews.json insights=/insights.json search=/api/reviews/search since=/api/reviews/since/{date}
-    json_feed=/api/feed.json atom_feed=/feed.xml contract=/.well-known/openapi.json page=/ llms=/llms.txt
-    review_list=/reviews review=/reviews/{id} badge=/badge.svg embed=/embed mcp=/mcp
-"""
+WITHOUT_HUB = service_urls(BASE, with_hub=False)
+
+# What `/` tells programs, without the base URL.
+DIRECTORY = {
+    "reviews": "/reviews.json",
+    "insights": "/insights.json",
+    "search": "/api/reviews/search",
+    "since": "/api/reviews/since/{date}",
+    "json_feed": "/api/feed.json",
+    "atom_feed": "/feed.xml",
+    "contract": "/.well-known/openapi.json",
+    "page": "/",
+    "review_list": "/reviews",
+    "review": "/reviews/{id}",
+    "llms": "/llms.txt",
+    "badge": "/badge.svg",
+    "embed": "/embed",
+    "mcp": "/mcp",
+}
+
+
+def paths_in(urls: ServiceUrls) -> dict[str, str]:
+    return {name: url.removeprefix(BASE) for name, url in urls.directory().items()}
+
+
+def test_the_directory_has_the_url_of_the_hub_where_one_runs() -> None:
+    assert paths_in(URLS) == DIRECTORY | {"hub": "/api/websub/hub"}
+
+
+def test_the_directory_names_no_hub_where_none_runs() -> None:
+    assert paths_in(WITHOUT_HUB) == DIRECTORY
 
 
 @pytest.mark.parametrize(
-    ("with_hub", "hub"), [(True, "hub=/api/websub/hub"), (False, "")]
+    ("path", "usual"),
+    [
+        (links.ICON_PATH, "/favicon.ico"),
+        (links.SITEMAP_PATH, "/sitemap.xml"),
+        (links.ROBOTS_PATH, "/robots.txt"),
+        (links.HEALTH_PATH, "/healthz"),
+    ],
 )
-def test_the_directory_has_every_url_and_a_hub_only_where_one_runs(
-    with_hub: bool, hub: str
-) -> None:
-    expected = dict(entry.split("=") for entry in (DIRECTORY + hub).split())
-    directory = service_urls(BASE, with_hub).directory()
-    assert {name: url.removeprefix(BASE) for name, url in directory.items()} == expected
+def test_paths_that_clients_guess_are_the_usual_ones(path: str, usual: str) -> None:
+    assert path == usual
 
 
-def test_paths_of_crawlers_and_of_monitoring_are_the_usual_ones() -> None:
-    paths = [ServiceUrls().icon, ServiceUrls().sitemap, ROBOTS_PATH, HEALTH_PATH]
-    assert paths == ["/favicon.ico", "/sitemap.xml", "/robots.txt", "/healthz"]
+def test_a_url_is_the_base_url_and_a_path() -> None:
+    assert URLS.base_url == BASE
+    assert URLS.path(URLS.atom_feed) == "/feed.xml"
+    assert URLS.path(URLS.home) == "/"
 
 
-def test_a_url_is_the_base_url_and_a_path_with_the_id_as_one_segment() -> None:
-    assert (URLS.base_url, URLS.path(URLS.atom_feed), URLS.path(URLS.home)) == (
-        BASE,
-        "/feed.xml",
-        "/",
-    )
+def test_an_id_is_one_segment_of_a_path() -> None:
     assert URLS.review_page("a b/?é") == f"{BASE}/reviews/a%20b%2F%3F%C3%A9"
-    selections = [URLS.selection(), URLS.selection(rating=5, source="a b")]
-    assert selections == [f"{BASE}/reviews", f"{BASE}/reviews?rating=5&source=a+b"]
+
+
+def test_a_selection_without_filters_is_the_list() -> None:
+    assert URLS.selection() == f"{BASE}/reviews"
+
+
+def test_the_filters_of_a_selection_are_its_query() -> None:
+    selection = URLS.selection(rating=5, source="a b")
+
+    assert selection == f"{BASE}/reviews?rating=5&source=a+b"
 
 
 @pytest.mark.parametrize(
-    ("with_hub", "hub"), [(True, f'<{BASE}/api/websub/hub>; rel="hub", '), (False, "")]
+    ("base", "path"),
+    [
+        pytest.param("https://reviews.example", "", id="no path"),
+        pytest.param(BASE, "/shop", id="a path"),
+        pytest.param("https://a.example//b", "/.//b", id="what looks like a host"),
+    ],
 )
-def test_the_link_of_a_topic_has_the_topic_and_a_hub_that_runs(
-    with_hub: bool, hub: str
-) -> None:
-    assert (
-        topic_link_header(BASE, "/feed.xml", with_hub)
-        == f'{hub}<{BASE}/feed.xml>; rel="self"'
-    )
+def test_links_from_page_to_page_name_no_host(base: str, path: str) -> None:
+    urls = service_urls(base).as_paths()
+
+    assert urls.review_list == f"{path}/reviews"
+
+
+def test_links_from_page_to_page_name_no_hub_where_none_runs() -> None:
+    assert WITHOUT_HUB.as_paths().hub == ""
+
+
+def test_the_link_of_a_topic_has_the_topic_and_its_hub() -> None:
+    field = topic_link_header(BASE, "/feed.xml")
+
+    hub = f'<{BASE}/api/websub/hub>; rel="hub"'
+    assert field == f'{hub}, <{BASE}/feed.xml>; rel="self"'
+
+
+def test_the_link_of_a_topic_names_no_hub_where_none_runs() -> None:
+    field = topic_link_header(BASE, "/feed.xml", with_hub=False)
+
+    assert field == f'<{BASE}/feed.xml>; rel="self"'
