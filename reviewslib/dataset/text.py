@@ -1,6 +1,9 @@
-"""Comparison of text: folding, words in a text, words of a name, and mentions of an alias.
+"""Comparison of text: folding, loosening, words of a name, and mentions of an alias.
 
-The time of every function grows no faster than that of sorting the text. This module knows no review.
+Strangers send these texts, so the time of every function grows no faster than that of
+sorting the text. This module knows no review.
+
+Sections: folding - loosening - words - aliases.
 """
 
 from __future__ import annotations
@@ -8,14 +11,17 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
-from itertools import groupby
+from itertools import chain, groupby
 
-# iPhones type the first apostrophe; Turkish has i with and without a dot; casefolding turns ŉ into ʼn.
+# ---- Folding: for ids, digests and aliases ----
+
+# iPhones type the first apostrophe; Turkish has i with and without a dot; casefolding
+# turns ŉ into ʼn.
 EQUIVALENTS = {"’": "'", "‘": "'", "ʼ": "'", "´": "'", "İ": "i", "ı": "i", "ŉ": "'n"}
 
 
 def fold(text: str) -> str:
-    """`text` for comparison in any case, with any apostrophe and with accents in any encoding."""
+    """`text` for comparison in any case, with any apostrophe, accents in any encoding."""
     if text.isascii():
         return text.lower()
     text = composed(text)
@@ -26,12 +32,10 @@ def fold(text: str) -> str:
 
 def composed(text: str) -> str:
     """`text` in canonical composition (NFC)."""
-    if not (
-        unicodedata.is_normalized("NFC", text) or unicodedata.is_normalized("NFD", text)
-    ):
-        text = canonically_ordered(
-            text
-        )  # because `normalize` sorts combining characters in quadratic time
+    # What is in neither form may have marks out of order, and `normalize` sorts those
+    # in quadratic time.
+    if not any(unicodedata.is_normalized(form, text) for form in ("NFC", "NFD")):
+        text = canonically_ordered(text)
     return unicodedata.normalize("NFC", text)
 
 
@@ -39,10 +43,11 @@ def canonically_ordered(text: str) -> str:
     """`text` in canonical decomposition (NFD)."""
     parts = "".join(unicodedata.normalize("NFD", character) for character in text)
     runs = groupby(parts, key=lambda part: unicodedata.combining(part) > 0)
-    return "".join(
-        part for _, run in runs for part in sorted(run, key=unicodedata.combining)
-    )
+    ordered = (sorted(run, key=unicodedata.combining) for _, run in runs)
+    return "".join(chain.from_iterable(ordered))
 
+
+# ---- Loosening: for what callers type ----
 
 ALPHABETS = map(
     chr, (*range(0x41, 0x2B0), *range(0x370, 0x400), *range(0x1E00, 0x2000))
@@ -52,35 +57,52 @@ LETTERS = "".join(
     for char in ALPHABETS
     if unicodedata.name(char, "").startswith(("LATIN", "GREEK"))
 )
-# NFD does not give the base of a letter with a stroke, since in Unicode a stroke is not a mark. ё is the only
-# Cyrillic letter here: it is often written without its mark, while й and и are different letters.
+# NFD does not give the base of a letter with a stroke, since in Unicode a stroke is not
+# a mark. ё is the only Cyrillic letter here: it is often written without its mark, while
+# й and и are different letters.
 LISTED_LETTERS = dict(zip("ŁØĐłøđЁё", "LODlodЕе", strict=True))
-UNMARKED = LISTED_LETTERS | {
-    letter: LISTED_LETTERS.get(base, base)
-    for letter in LETTERS
-    if (base := unicodedata.normalize("NFD", letter)[0]) != letter
-}
+
+
+def _unmarked_letters() -> dict[str, str]:
+    """By letter with a mark: the letter without."""
+    letters = dict(LISTED_LETTERS)
+    for letter in LETTERS:
+        base = unicodedata.normalize("NFD", letter)[0]
+        if base != letter:
+            letters[letter] = LISTED_LETTERS.get(base, base)
+    return letters
+
+
+UNMARKED = _unmarked_letters()
 MARK = "\u0300-\u036f"
-# A letter of UNMARKED with its marks; or marks after another letter of LETTERS, or at the start of the text.
+# A letter of UNMARKED with its marks; or marks after another letter of LETTERS, or at
+# the start of the text.
 MARKED = re.compile(rf"[{''.join(UNMARKED)}{MARK}](?<![^{LETTERS}][{MARK}])[{MARK}]*")
 
 
 def loosen(text: str) -> str:
-    """`fold` of `text` without the marks on Latin and Greek letters and ё, which callers often omit.
+    """`fold` of `text` without the marks that callers often omit.
 
-    Text that consists of marks becomes empty.
+    Those are the marks on Latin and Greek letters and on ё. Text that consists of marks
+    becomes empty.
     """
     if text.isascii():
         return text.lower()
-    return fold(
-        MARKED.sub(lambda marked: UNMARKED.get(marked[0][0], ""), composed(text))
-    )
+    return fold(MARKED.sub(_unmarked, composed(text)))
 
 
-loose_value = lru_cache(maxsize=16)(
-    loosen
-)  # for the values of a search, which its hints compare again
-MAX_WORDS = 8  # of a query whose words may stand anywhere in a text
+def _unmarked(marked: re.Match[str]) -> str:
+    return UNMARKED.get(marked[0][0], "")
+
+
+# Of a search there are a handful of values, which its hints compare again.
+KEPT_VALUES = 16
+loose_value = lru_cache(maxsize=KEPT_VALUES)(loosen)
+
+# ---- Words ----
+
+# Of a query whose words may stand anywhere in a text: each is one pass over the texts.
+MAX_WORDS = 8
 
 
 def loose_words(text: str) -> list[str]:
@@ -91,7 +113,8 @@ def loose_words(text: str) -> list[str]:
 # A character with the marks that follow it.
 MARKED_CHARACTER = re.compile(f"(?s).[{MARK}]*")
 
-NAME_SEPARATORS = re.compile(r"[\s.,\u2010-\u2013-]+")  # spaces, dots, commas, hyphens
+# Spaces, dots, commas, hyphens.
+NAME_SEPARATORS = re.compile(r"[\s.,\u2010-\u2013-]+")
 
 
 def name_words(name: str) -> frozenset[str]:
@@ -99,13 +122,14 @@ def name_words(name: str) -> frozenset[str]:
     return frozenset(filter(None, NAME_SEPARATORS.split(loosen(name))))
 
 
-name_value_words = lru_cache(maxsize=16)(
-    name_words
-)  # for the names in a search, as `loose_value`
+name_value_words = lru_cache(maxsize=KEPT_VALUES)(name_words)
+
+# ---- Aliases ----
 
 # The `folded_words` of an alias, and the pattern that finds them as whole words.
 Alias = tuple[str, re.Pattern[str]]
-UNSPACED = "\u2e80"  # from this character on, scripts have no spaces between words (Chinese, Japanese)
+# From this character on, scripts have no spaces between words (Chinese, Japanese).
+UNSPACED = "\u2e80"
 
 
 def folded_words(text: str) -> str:
@@ -116,7 +140,7 @@ def folded_words(text: str) -> str:
 def alias_of(alias: str) -> Alias:
     """The Alias that finds `alias` in the `folded_words` of a text."""
     words = folded_words(alias)
-    unspaced = max(words) >= UNSPACED
-    return words, re.compile(
-        re.escape(words) if unspaced else rf"(?<!\w){re.escape(words)}(?!\w)"
-    )
+    pattern = re.escape(words)
+    if max(words) < UNSPACED:
+        pattern = rf"(?<!\w){pattern}(?!\w)"
+    return words, re.compile(pattern)
