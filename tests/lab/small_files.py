@@ -7,20 +7,20 @@ import copy
 import json
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, FormatChecker
 from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
 from lab.feed_rules import atom_faults, json_feed_faults
 from reviewslib.dataset import reviews, searching
-from reviewslib.dataset.contract import read_contract
+from reviewslib.dataset.contract import FORMATS, read_contract
 from reviewslib.dataset.query import Query
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.dataset.strict_json import members
@@ -50,10 +50,20 @@ def schema_validator(name: str) -> Draft202012Validator:
 
 
 def file_validator(name: str) -> Draft202012Validator:
-    """The validator of the schema library for a data file, with both schema documents unchanged."""
-    return Draft202012Validator(
-        FILE_SCHEMAS | {"$ref": f"#/$defs/{name}"}, registry=SERVED_SCHEMAS
-    )
+    """The validator of the schema library for a data file, with our formats.
+
+    Both schema documents are as they are stored.
+    """
+    formats = FormatChecker(())
+    for format_name, holds in FORMATS.items():
+        formats.checks(format_name)(partial(holds_of_texts, holds))
+    schema = FILE_SCHEMAS | {"$ref": f"#/$defs/{name}"}
+    return Draft202012Validator(schema, registry=SERVED_SCHEMAS, format_checker=formats)
+
+
+def holds_of_texts(holds: Callable[[str], bool], value: Any) -> bool:
+    """Formats are of texts alone (JSON Schema Validation, section 7.1)."""
+    return not isinstance(value, str) or holds(value)
 
 
 # ---- Files ----
