@@ -141,7 +141,8 @@ def fact(booted: Path, name: str) -> str:
 def test_the_service_answers_through_nginx(booted: Path, name: str) -> None:
     """The service was installed as in the README, restarted after a crash, or moved to a Unix socket."""
     head, _, body = fact(booted, name).partition("\n\n")
-    assert head.startswith("HTTP/1.1 200 ") and "X-Cache: " in head
+    assert head.startswith("HTTP/1.1 200 ")
+    assert "X-Cache: " in head
     assert json.loads(body)["reviews"][0]["page_url"].startswith(f"https://{DOMAIN}/")
 
 

@@ -158,7 +158,8 @@ def nginx_command(
     tested = subprocess.run(
         [*command, "-t"], capture_output=True, text=True, timeout=60
     )
-    assert tested.returncode == 0 and "[warn]" not in tested.stderr, tested.stderr
+    assert tested.returncode == 0
+    assert "[warn]" not in tested.stderr, tested.stderr
     return command
 
 

@@ -146,7 +146,8 @@ def test_an_export_becomes_a_page_with_aspects_people_and_topics(
         shop.takeout(300, [item(n, comment=text) for n, text in enumerate(texts)])
     )
     practice = Practice(shop.data, server)
-    assert len(practice.read()) == 200 and not (shop.data / "annotations.json").exists()
+    assert len(practice.read()) == 200
+    assert not (shop.data / "annotations.json").exists()
     assert practice.output.getvalue().endswith("Then give the same command again.\n")
     assert practice.file("editorial.json").keys() == {
         "aspects",
@@ -280,14 +281,12 @@ def test_reviews_without_usable_answer_fail_alone_until_again(
         in report
     )
     assert "reviewsd-insights --again asks for these again" in report
-    assert len(practice.annotations()) == 30 and "evil" not in json.dumps(
-        practice.file("insights.json")
-    )
+    assert len(practice.annotations()) == 30
+    assert "evil" not in json.dumps(practice.file("insights.json"))
     assert practice.read() == []
     practice.server.behaviour = read_well
-    assert len(practice.read("--again")) == 5 and "failed" not in json.dumps(
-        practice.annotations()
-    )
+    assert len(practice.read("--again")) == 5
+    assert "failed" not in json.dumps(practice.annotations())
 
 
 CUT_OFF = completion("{", "length")
@@ -312,12 +311,10 @@ def test_a_useless_model_is_soon_left(
 ) -> None:
     practice.write("editorial.json", {"aspects": aspects})
     practice.server.behaviour = lambda request: answer
-    assert (
-        practice.run() == EXIT_FAILURE and practice.errors.getvalue() == f"{reason}\n"
-    )
-    assert len(practice.sizes()) < 15 and practice.file("editorial.json") == {
-        "aspects": aspects
-    }
+    assert practice.run() == EXIT_FAILURE
+    assert practice.errors.getvalue() == f"{reason}\n"
+    assert len(practice.sizes()) < 15
+    assert practice.file("editorial.json") == {"aspects": aspects}
 
 
 def test_annotations_from_before_an_error_are_kept_and_counted(
@@ -388,7 +385,8 @@ def test_the_command_waits_for_a_running_import(practice: Practice) -> None:
     with files.locked(practice.data, is_dry=False):
         thread.start()
         thread.join(0.2)
-        assert thread.is_alive() and not (practice.data / "annotations.json").exists()
+        assert thread.is_alive()
+        assert not (practice.data / "annotations.json").exists()
     thread.join(30)
     assert len(practice.annotations()) == 30
 
@@ -413,7 +411,8 @@ def test_files_are_checked_before_a_request_is_sent(
         (practice.data / name).unlink() if document is None else practice.write(
             name, document
         )
-    assert practice.run() == status and practice.errors.getvalue().startswith(reason)
+    assert practice.run() == status
+    assert practice.errors.getvalue().startswith(reason)
     assert practice.sizes() == []
 
 
@@ -422,13 +421,15 @@ def test_files_are_checked_before_a_request_is_sent(
 
 def test_people_are_only_proposed_even_with_yes(practice: Practice) -> None:
     practice.write("editorial.json", {"own": 1, "topics": [PRICE], "aspects": []})
-    assert practice.run("--yes", "--limit", "5") == 0 and practice.sizes() == [30, 5]
+    assert practice.run("--yes", "--limit", "5") == 0
+    assert practice.sizes() == [30, 5]
     insights = practice.file("insights.json")
     assert [entry["label"] for entry in insights["aspects"]] == ["Price", "Waiting"]
     assert practice.file("editorial.json")["topics"] == [PRICE], (
         "the owner's list stays"
     )
-    assert not any(insights["entities"].values()) and "Hana" not in json.dumps(insights)
+    assert not any(insights["entities"].values())
+    assert "Hana" not in json.dumps(insights)
 
 
 def test_a_summary_is_a_proposal_beside_the_owners_words(practice: Practice) -> None:
@@ -446,21 +447,19 @@ def test_a_summary_is_a_proposal_beside_the_owners_words(practice: Practice) -> 
         == {"aspects", "own", "summary"} | proposals
     )
     insights = practice.file("insights.json")
-    assert insights["summary"] == "Mine" and "proposed" not in json.dumps(insights)
+    assert insights["summary"] == "Mine"
+    assert "proposed" not in json.dumps(insights)
     practice.accept()
-    assert (
-        practice.read() == []
-        and len(practice.file("insights.json")["summary_review_ids"]) == 1
-    )
+    assert practice.read() == []
+    assert len(practice.file("insights.json")["summary_review_ids"]) == 1
 
 
 @pytest.mark.parametrize("aspects", [[], [PRICE]])
 def test_a_dry_run_sends_nothing(practice: Practice, aspects: list[Object]) -> None:
     practice.write("editorial.json", {"aspects": aspects})
     before = sorted(practice.data.iterdir())
-    assert (
-        practice.read("--dry-run") == [] and sorted(practice.data.iterdir()) == before
-    )
+    assert practice.read("--dry-run") == []
+    assert sorted(practice.data.iterdir()) == before
     first, _, count = practice.output.getvalue().rpartition("\n}\n")
     practice.run()
     requests = practice.server.requests
