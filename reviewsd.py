@@ -49,8 +49,9 @@ from reviewslib.web.figures import count_text
 from reviewslib.web.reload import Reloader, loaded_text, settle_memory, utc_text
 from reviewslib.web.snapshot import Snapshot, load_program_files
 from reviewslib.websub import store
+from reviewslib.websub.callback_urls import selector
 from reviewslib.websub.callbacks import CallbackClient
-from reviewslib.websub.values import HubSettings, Row, Topic, selector
+from reviewslib.websub.rows import HubSettings, Row, Topic
 
 SWITCH_SECONDS = 0.0004  # how long a thread holds the interpreter while another waits; 0.005 by default
 
@@ -281,7 +282,7 @@ def get(settings: Settings, target: str) -> int:
 
 def subscriptions(settings: Settings) -> int:
     """List the subscriptions. Shows only the hosts of callbacks: paths may be secret. Raises StoreFault."""
-    rows = store.list_subscriptions(settings.state_dir)
+    rows = store.list_rows(settings.state_dir)
     path = settings.state_dir / store.STORE_FILE_NAME
     if not rows and not path.exists():
         raise store.StoreFault(
@@ -303,28 +304,24 @@ def unsubscribe(settings: Settings, host: str) -> int:
     return EXIT_SUCCESS if removed else EXIT_FAILURE
 
 
+def row_state(row: Row, now: float) -> str:
+    if not row.is_subscription:
+        return row.mode
+    if row.expires_at <= now:
+        return "ended"
+    return "failing" if row.failures else "active"
+
+
 def listing_text(row: Row, now: float) -> str:
     """State, callback host, topic, times and last outcome of a subscription or request."""
-    state = row.mode
-    if row.mode == "active":
-        state = (
-            "ended"
-            if row.expires_at <= now
-            else "failing"
-            if row.failures
-            else "active"
-        )
-    parts = [f"{state:11} {row.host} {row.path} since {utc_text(row.since)}"]
-    if row.network and row.network != row.host:
-        parts.append(f"at {row.network}")
-    if row.mode == "active":
+    start = f"{row_state(row, now):11} {row.host} {row.path}"
+    parts = [f"{start} since {utc_text(row.since)}"]
+    if row.is_subscription:
         parts.append(f"until {utc_text(row.expires_at)}")
-        parts += [f"{row.failures} failed"] if row.failures else []
-        parts += (
-            [f"last {row.outcome} at {utc_text(row.tried_at)}"]
-            if row.tried_at is not None
-            else []
-        )
+    if row.failures:
+        parts.append(f"{row.failures} failed")
+    if row.tried_at is not None:
+        parts.append(f"last {row.outcome} at {utc_text(row.tried_at)}")
     return ", ".join(parts)
 
 

@@ -1,8 +1,8 @@
 """How the hub answers, verifies and delivers, in memory, with a settable clock.
 
-They stand beside `test_hub_machine.py`, whose model knows no texts, limits, turns, moments and bugs.
+They stand beside `test_hub_machine.py`, whose model knows no texts, moments, turns and bugs.
 
-Stories - Requests - Limits - Verification - Turns - Delivery - Faults of our own - Topics and trouble
+Stories - Requests - Verification - Turns - Places - Delivery - Outages - Leases, topics and trouble
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ import logging
 import re
 import sqlite3
 import threading
-from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from lab.hub_lab import (
@@ -34,10 +33,11 @@ from lab.hub_lab import (
     status,
 )
 
-import hub
-from reviewslib.websub.callbacks import CallbackRequest, CallbackResponse
-from reviewslib.websub.store import STORE_FILE_NAME, DueRow, remove_subscriptions
-from reviewslib.websub.values import HubAnswer, Row, selector
+from reviewslib.websub.callback_messages import CallbackRequest, CallbackResponse
+from reviewslib.websub.callback_urls import selector
+from reviewslib.websub.forms import HubAnswer
+from reviewslib.websub.rows import Row
+from reviewslib.websub.store import STORE_FILE_NAME, remove_subscriptions
 
 REFUSED = status(None, is_refused=True)
 TWO = hashlib.sha256(b"two").hexdigest()[:12]
@@ -106,11 +106,7 @@ def silent_to_notices(request: CallbackRequest) -> CallbackResponse:
 
 LIFE: list[Step] = [
     ("subscribe", status(404), [*ASKED, "subscribe not confirmed: HTTP 404"]),
-    (
-        "subscribe",
-        status(200),
-        [*ASKED, "subscribe not confirmed, no challenge: HTTP 200"],
-    ),
+    ("subscribe", status(200), [*ASKED, "subscribe not confirmed: HTTP 200"]),
     ("subscribe", echo, CONFIRMED),
     (
         "unsubscribe",
@@ -125,8 +121,6 @@ LIFE: list[Step] = [
     (3960, status(500), REMOVED),
     ("subscribe", echo, CONFIRMED),
     ("two", status(410), ["content two refused, removed: HTTP 410"]),
-    ("subscribe", SILENCE, ASKED),
-    (120, SILENCE, ["subscribe not confirmed: no answer in time"]),
     ("subscribe", echo, CONFIRMED),
     (864000, echo, ["lease ended"]),
 ]
@@ -140,49 +134,63 @@ BACKOFF: list[Step] = [
     (1, silent_to_notices, UNHEARD),
     (86400, echo, []),
 ]
-OUTAGE_OF_AN_HOUR: list[Step] = [
-    ("subscribe", echo, CONFIRMED),
-    ("subscribe", OUTAGE, ASKED),
-    *[(60, OUTAGE, ["GET subscribe"])] * 59,
-    (59, OUTAGE, []),
+POSTPONED = ["GET subscribe", "subscribe postponed: not reachable"]
+A_DAY_WITHOUT_NETWORK: list[Step] = [
+    ("subscribe", OUTAGE, ["subscribe requested", *POSTPONED]),
+    *[(3600, OUTAGE, POSTPONED)] * 23,
+    (3599, OUTAGE, POSTPONED),
     (1, OUTAGE, ["subscribe not confirmed: no answer in time"]),
 ]
 DELIVERED = ["content two delivered: HTTP 200"]
-Fault = tuple[
-    Answer, str, list[str]
-]  # a callback without a status, the outcome, what is logged besides
-SILENT: Fault = (SILENCE, "not reachable", [])
-OUT: Fault = (OUTAGE, "not reachable", [])
-BUG: Fault = (bug, "unexpected error", ["unexpected error"])
-NONSENSE: Fault = (nonsense, "unexpected error", ["unexpected error"])
 
 
-def tried_three_times(
-    answer: Answer, outcome: str, error: list[str], pause: int = 30
-) -> list[Step]:
-    asked = ["GET subscribe", *error]
+class Fault(NamedTuple):
+    """A callback without a status, the outcome, and what is logged besides."""
+
+    answer: Answer
+    outcome: str
+    errors: list[str]
+
+
+OUT = Fault(OUTAGE, "not reachable", [])
+BUG = Fault(bug, "unexpected error", ["unexpected error"])
+NONSENSE = Fault(nonsense, "unexpected error", ["unexpected error"])
+
+
+def tried_three_times(answer: Answer) -> list[Step]:
+    """A newcomer that gives no HTTP answer is asked three times, a minute apart."""
+    asked = ["GET subscribe"]
+    unanswered = [f"subscribe unanswered, {n} of 3: not reachable" for n in (1, 2)]
     return [
-        ("subscribe", answer, ["subscribe requested", *asked]),
-        (pause - 1, answer, []),
-        (1, answer, asked),
-        (pause - 1, answer, []),
-        (1, answer, [*asked, f"subscribe not confirmed: {outcome}"]),
+        ("subscribe", answer, ["subscribe requested", *asked, unanswered[0]]),
+        (59, answer, []),
+        (1, answer, [*asked, unanswered[1]]),
+        (59, answer, []),
+        (1, answer, [*asked, "subscribe not confirmed: not reachable"]),
         (3600, answer, []),
     ]
 
 
-def own_fault(answer: Answer, outcome: str, error: list[str]) -> list[Step]:
-    postponed = [*error, f"delivery postponed: {outcome}"]
+def not_counted(fault: Fault) -> list[Step]:
+    """What is not the callback's fault is tried each minute, as often as it takes."""
+    asked = ["GET subscribe", *fault.errors, f"subscribe postponed: {fault.outcome}"]
+    postponed = [*fault.errors, f"delivery postponed: {fault.outcome}"]
     return [
         ("subscribe", echo, CONFIRMED),
-        ("subscribe", answer, [*ASKED, *error]),
+        ("subscribe", fault.answer, ["subscribe requested", *asked]),
+        *[(60, fault.answer, asked)] * 3,
         (59, echo, []),
         (1, echo, CONFIRMED[1:]),
-        ("two", answer, postponed),
-        *[(60, answer, postponed)] * 3,
+        ("two", fault.answer, postponed),
+        *[(60, fault.answer, postponed)] * 3,
         (59, echo, []),
         (1, echo, DELIVERED),
     ]
+
+
+def clock_set_back(seconds: int) -> list[Step]:
+    """What was to be tried later is tried at once."""
+    return [*BACKOFF[:2], (-seconds, echo, DELIVERED)]
 
 
 def retry_after(value: str, seconds: int) -> list[Step]:
@@ -194,29 +202,24 @@ def retry_after(value: str, seconds: int) -> list[Step]:
     ]
 
 
-@pytest.mark.parametrize(
-    "story",
-    [
-        LIFE,
-        BACKOFF,
-        OUTAGE_OF_AN_HOUR,
-        *(
-            [*BACKOFF[:2], (-seconds, echo, DELIVERED)] for seconds in (4400, 864000)
-        ),  # the clock is set back
-        *(tried_three_times(*fault) for fault in (SILENT, OUT, BUG, NONSENSE)),
-        tried_three_times(REFUSED, "not reachable", []),
-        BACKOFF[:1] + tried_three_times(*SILENT, pause=60),
-        *(own_fault(*fault) for fault in (OUT, BUG, NONSENSE)),
-        retry_after("120", 120),
-        retry_after("9" * 5000, 3600),
-        retry_after("Fri, 15 Jan 2027 08:10:00 GMT", 600),
-        retry_after("Fri, 31 Dec 9999 23:59:59 GMT", 3600),
-        *(
-            retry_after(malformed, 66)
-            for malformed in ("soon", "-5", "٣", "Mon, 99 Foo 2026", "1", "")
-        ),
-    ],
-)
+STORIES = [
+    pytest.param(LIFE, id="a life"),
+    pytest.param(BACKOFF, id="three failures"),
+    pytest.param(A_DAY_WITHOUT_NETWORK, id="a day without a network"),
+    pytest.param(clock_set_back(4400), id="a clock set back by an hour"),
+    pytest.param(clock_set_back(864_000), id="a clock set back by days"),
+    pytest.param(tried_three_times(SILENCE), id="a silent newcomer"),
+    pytest.param(tried_three_times(REFUSED), id="a newcomer that is down"),
+    pytest.param(not_counted(OUT), id="no network"),
+    pytest.param(not_counted(BUG), id="a bug of the client"),
+    pytest.param(not_counted(NONSENSE), id="a bug after the sending"),
+    pytest.param(retry_after("120", 120), id="a later retry is asked for"),
+    pytest.param(retry_after("9" * 5000, 3600), id="a retry that never comes"),
+    pytest.param(retry_after("1", 66), id="an earlier retry is asked for"),
+]
+
+
+@pytest.mark.parametrize("story", STORIES)
 def test_a_story_goes_as_told_and_its_log_has_no_callback(
     bench: Bench, caplog: pytest.LogCaptureFixture, story: list[Step]
 ) -> None:
@@ -356,159 +359,35 @@ def test_a_lease_is_clamped_and_told(
 
 
 @pytest.mark.parametrize("mode", ["subscribe", "unsubscribe"])
-def test_a_repeated_request_is_accepted_without_a_write(
-    served: Bench, mode: str
+def test_a_repeated_request_waits_once(served: Bench, mode: str) -> None:
+    # given a subscriber, and a request
+
+    # when it is repeated, and then differs
+    for secret in ("a", "a", "b"):
+        assert served.post(form(mode, secret=secret)).status == 202
+
+    # then equal ones wait once; a secret means nothing to an unsubscription
+    expected = {"subscribe": [b"a", b"b"], "unsubscribe": [None]}
+    assert [row.secret for row in served.rows(mode)] == expected[mode]
+
+
+def test_of_more_than_a_thousand_requests_the_oldest_go(
+    bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with closing(sqlite3.connect(store_path(served))) as other:
-        for secret, is_new in (("a", True), ("a", False), ("b", mode == "subscribe")):
-            (before,) = other.execute("PRAGMA data_version")
-            assert served.post(form(mode, secret=secret)).status == 202
-            assert (other.execute("PRAGMA data_version").fetchone() != before) == is_new
-
-
-# ---- Limits ------------------------------------------------------------------------------------------------
-
-
-def too_many(words: str, code: int, seconds: int) -> HubAnswer:
-    return HubAnswer(
-        code,
-        f"there are too many {words}; try again later",
-        (("Retry-After", str(seconds)),),
-    )
-
-
-def test_a_subscriber_may_ask_fifty_times_a_minute_in_each_mode(served: Bench) -> None:
-    assert {served.post(form(secret=str(number))).status for number in range(50)} == {
-        202
-    }
-    assert served.post(form(secret="more")) == too_many(
-        "requests of this subscriber", 429, 60
-    )
-    assert served.post(form("unsubscribe")).status == 202
-    served.subscribe(path=JSON_FEED)
-    served.wait(60)
-    assert served.post(form(secret="later")).status == 202
-
-
-def test_no_request_of_a_domain_is_refused_and_its_newest_fifty_wait(
-    bench: Bench,
-) -> None:
-    assert bench.ask(
-        *(f"h{number}.many" for number in range(60)), "h59.many", secret="s"
-    ) == {202}
-    assert bench.hosts("subscribe") == sorted(
-        f"h{number}.many.example" for number in range(10, 60)
-    )
-
-
-def test_a_request_for_which_there_is_no_room_is_refused(bench: Bench) -> None:
+    # given a thousand requests
+    caplog.set_level(logging.INFO)
     bench.ask("first")
     (first,) = bench.rows("subscribe")
-    insert(
-        bench,
-        *(first._replace(id=n, domain="", callback_key=f"{n}") for n in range(2, 1001)),
+    insert(bench, *(first._replace(id=n, callback_key=f"{n}") for n in range(2, 1001)))
+
+    # when one more is accepted
+    assert bench.ask("newer") == {202}
+
+    # then the oldest one is gone
+    assert len(bench.rows("subscribe")) == 1000
+    assert caplog.messages[-1] == (
+        "hub /feed.xml first.example: subscribe dropped: too many wait"
     )
-    assert bench.post(form(callback="https://newer.example/")) == too_many(
-        "unverified requests", 503, 60
-    )
-    assert bench.ask("first", secret="new") == {202}
-
-
-def test_domains_take_turns_and_their_newest_requests_come_first(bench: Bench) -> None:
-    bench.on_get = status(404)
-    bench.ask("a1.a", "a2.a", "b1.b", "a3.a", "b2.b", "c1.c")
-    bench.work()
-    order = [sent.url.split("/")[2].split(".")[0] for sent in bench.sent]
-    assert order == ["a3", "b2", "c1", "a2", "b1", "a1"]
-    bench.ask("a4.a", "d1.d")
-    assert [due.domain for due in bench.started()] == ["d.example", "a.example"], (
-        "a was asked three times"
-    )
-
-
-def at_one_address(bench: Bench, count: int) -> list[str]:
-    """Names of strangers, which all have one address."""
-    names = [f"n{number}" for number in range(count)]
-    bench.networks |= {f"{name}.example": "203.0.113.7" for name in names}
-    return names
-
-
-def test_a_network_gets_fifty_connections_of_strangers_a_minute(bench: Bench) -> None:
-    bench.on_get = status(404)
-    assert bench.ask(*at_one_address(bench, 100)) == {202}
-    for seconds, sent in ((0, 50), (19, 50), (1, 50), (19, 50), (21, 100)):
-        bench.wait(seconds)
-        assert len(bench.sent) == sent
-
-
-def test_only_the_network_that_confirmed_forgets_a_connection(bench: Bench) -> None:
-    bench.subscribe(*at_one_address(bench, 60))
-    bench.tried_first = ["198.51.100.9"]
-    bench.ask(*(f"m{number}" for number in range(60)))
-    bench.work()
-    assert len(bench.hosts()) == 60 + 50
-
-
-def test_neither_a_refused_request_nor_a_renewal_frees_a_connection(
-    bench: Bench,
-) -> None:
-    bench.restart(max_subscriptions=29)
-    bench.ask(*at_one_address(bench, 60))
-    bench.work()
-    bench.subscribe(bench.hosts()[0].partition(".")[0])
-    bench.wait(20)
-    modes = [asked["hub.mode"] for asked in bench.gets]
-    assert modes.count("subscribe") == 50 + 2 + 1, (
-        "two were accepted, and one of them renewed"
-    )
-
-
-def test_requests_of_strangers_at_its_address_delay_no_subscriber(
-    served: Bench,
-) -> None:
-    served.networks["s.example"] = "203.0.113.7"  # the callback has moved
-    served.on_get = status(404)
-    served.ask(*at_one_address(served, 60))
-    served.work()
-    served.on_get = echo
-    for number in range(60):
-        served.change(str(number))
-    served.subscribe(secret="renewed")
-    assert (len(served.contents), served.subscription().secret) == (60, b"renewed")
-
-
-@pytest.mark.parametrize(
-    ("most", "names", "code", "words"),
-    [
-        (29, "a.s b.s c.s", 429, "subscriptions of this domain"),
-        (9, "a.s b.s", 429, "subscriptions of this domain"),
-        (3, "a b c d", 503, "subscriptions"),
-    ],
-)
-def test_a_full_quota_refuses_newcomers_and_renews(
-    bench: Bench, most: int, names: str, code: int, words: str
-) -> None:
-    bench.restart(max_subscriptions=most)
-    *subscribed, refused = names.split()
-    bench.subscribe(*subscribed)
-    assert bench.post(form(callback=f"https://{refused}.example/")) == too_many(
-        words, code, 3600
-    )
-    bench.subscribe(*subscribed)
-    assert bench.hosts() == [f"{name}.example" for name in subscribed]
-
-
-def test_a_full_quota_of_an_address_is_told_in_a_notice(bench: Bench) -> None:
-    bench.restart(max_subscriptions=29)
-    bench.subscribe(
-        *at_one_address(bench, 3)
-    )  # whose address nobody knows before they are asked
-    told = [
-        asked["hub.reason"] for asked in bench.gets if asked["hub.mode"] == "denied"
-    ]
-    assert told == ["there are too many subscriptions of this address"]
-    bench.subscribe("n0")
-    assert bench.hosts() == ["n0.example", "n1.example"]
 
 
 # ---- Verification ------------------------------------------------------------------------------------------
@@ -582,17 +461,28 @@ def ask_again(bench: Bench, answer: Answer, **fields: str) -> None:
 def test_a_confirmation_of_the_older_request_still_counts(
     bench: Bench, is_renewal: bool
 ) -> None:
+    # given a callback that has asked, and a stranger that asks while it is asked
     if is_renewal:
         bench.subscribe()
     bench.on_get = meanwhile(lambda: ask_again(bench, SILENCE, secret="newer"), echo)
+
+    # when the callback confirms what it has asked for
     bench.subscribe(secret="mine")
+
+    # then it is subscribed, and the stranger's request waits for an answer of its own
     assert bench.subscription().secret == b"mine"
-    bench.wait(60)
-    bench.hub.read_due()
-    assert bench.hub.schedule.take("newcomer") is None, (
-        "the newer request is one of a subscriber"
-    )
     assert bench.states() == [("active", 0), ("subscribe", 0)]
+
+
+def test_a_repetition_during_a_verification_does_not_make_it_void(bench: Bench) -> None:
+    # given a callback that confirms late, and a stranger that repeats its request
+    bench.on_get = meanwhile(lambda: ask_again(bench, status(404)), echo)
+
+    # when it confirms
+    bench.subscribe()
+
+    # then that counts, whatever becomes of the repetition
+    assert bench.states() == [("active", 0)]
 
 
 def test_a_request_during_the_same_verification_gets_one_of_its_own(
@@ -611,97 +501,196 @@ def test_a_request_removed_during_its_verification_stays_removed(
     assert bench.states() == caplog.messages == []
 
 
-# ---- Turns -------------------------------------------------------------------------------------------------
+# ---- Turns -----------------------------------------------------------------------------
 
 
-def row(lane: str, domain: str, number: int = 0, network: str | None = None) -> DueRow:
-    return DueRow(
-        lane, number, f"{lane} {domain} {number}", f"{domain}.example", network
+def hosts_of(requests: list[CallbackRequest]) -> list[str]:
+    return [request.url.split("/")[2].split(".")[0] for request in requests]
+
+
+def test_the_newest_stranger_is_asked_first(bench: Bench) -> None:
+    # given requests of strangers
+    bench.on_get = status(404)
+    bench.ask("a", "b", "c")
+
+    # when they are asked
+    bench.work()
+
+    # then whoever repeats requests pushes back only earlier ones
+    assert hosts_of(bench.sent) == ["c", "b", "a"]
+
+
+def test_a_renewal_is_asked_before_all_newcomers(bench: Bench) -> None:
+    # given a subscriber
+    bench.subscribe("a")
+    bench.sent.clear()
+
+    # when it renews, and then newcomers ask
+    bench.ask("a", secret="new")
+    bench.ask("b", "c")
+    bench.work()
+
+    # then it is asked first
+    assert hosts_of(bench.sent) == ["a", "c", "b"]
+
+
+def test_the_oldest_subscription_is_served_first(bench: Bench) -> None:
+    # given subscribers that have been served
+    bench.subscribe("a", "b", "c")
+    bench.change("two")
+    bench.subscribe("a")
+    bench.sent.clear()
+
+    # when there is new content
+    bench.change("three")
+
+    # then their turn is that of their age
+    assert hosts_of(bench.posts) == ["a", "b", "c"]
+
+
+def taking(bench: Bench, seconds: float, answer: Answer) -> Answer:
+    def take(request: CallbackRequest) -> CallbackResponse:
+        bench.running_time.now += seconds
+        return answer(request)
+
+    return take
+
+
+def test_who_has_not_been_served_yet_comes_after_the_proven(bench: Bench) -> None:
+    # given a subscriber that has never been served, and a younger one that was quick
+    bench.subscribe("a", "b")
+    bench.on_post = lambda request: status(204 if "//b." in request.url else 500)(
+        request
     )
+    bench.change("two")
+    bench.subscribe("c")
+    bench.sent.clear()
+
+    # when there is new content
+    bench.publish("three")
+    order = [due.id for due in bench.due() if due.is_subscription]
+
+    # then the proven one is first
+    ids = {row.host[0]: row.id for row in bench.rows()}
+    assert order == [ids["b"], ids["c"]]
 
 
-def begun(schedule: hub.Schedule, lane: str) -> list[str]:
-    """The keys of the exchanges that a lane begins until no other may begin."""
-    return [one.key for one in iter(lambda: schedule.take(lane), None)]
+def test_only_deliveries_make_a_subscription_slow(bench: Bench) -> None:
+    # given a subscriber whose deliveries take three seconds
+    bench.subscribe()
+    bench.on_post = taking(bench, 3.0, status(204))
+    bench.change("two")
+
+    # when it answers a challenge quickly
+    bench.on_get = taking(bench, 0.1, echo)
+    bench.subscribe(secret="new")
+
+    # then it is as slow as before
+    assert bench.subscription().took == 3.0
 
 
-SIZES = {"renewal": 16, "delivery": 16, "retry": 4, "newcomer": 6, "notice": 2}
+def test_only_verifications_make_a_request_slow(bench: Bench) -> None:
+    # given a subscriber whose deliveries take three seconds
+    bench.subscribe()
+    bench.on_post = taking(bench, 3.0, status(204))
+    bench.change("two")
+
+    # when it asks, and gives no answer for five seconds
+    bench.on_get = taking(bench, 5.0, SILENCE)
+    asked_at_first = bench.ask("s", secret="new")
+    (before,) = bench.rows("subscribe")
+    bench.work()
+    (after,) = bench.rows("subscribe")
+
+    # then its request was quick until then
+    assert asked_at_first == {202}
+    assert before.took == 0.0
+    assert after.took == 5.0
 
 
-@pytest.mark.parametrize(
-    ("workers", "sizes"), [(16, SIZES), (1, dict.fromkeys(SIZES, 1))]
-)
-def test_each_lane_has_workers_of_its_own(workers: int, sizes: dict[str, int]) -> None:
-    schedule = hub.Schedule(workers)
-    rows = [row(lane, f"d{number}", number) for lane in SIZES for number in range(20)]
-    assert Counter(schedule.refill(rows)) == sizes
-    assert {lane: len(begun(schedule, lane)) for lane in SIZES} == sizes
-    assert schedule.refill(rows) == [], "all workers are busy"
+# ---- Places ----------------------------------------------------------------------------
 
 
-LIMITS = {"delivery": {7: 1, 8: 2, 16: 4, 64: 4}, "newcomer": {8: 1, 16: 3, 64: 4}}
+def granted_leases(bench: Bench) -> list[str]:
+    return [asked["hub.lease_seconds"] for asked in bench.gets]
 
 
-@pytest.mark.parametrize(
-    ("lane", "workers"),
-    [(lane, workers) for lane in LIMITS for workers in LIMITS[lane]],
-)
-@pytest.mark.parametrize("network", [None, "192.0.2.1"])
-def test_a_domain_or_network_has_four_workers_at_most(
-    lane: str, workers: int, network: str | None
+def test_the_younger_half_gets_the_shortest_lease_at_each_renewal(
+    bench: Bench,
 ) -> None:
-    rows = [
-        row(lane, f"d{number}" if network else "d", number, network)
-        for number in range(20)
-    ]
-    schedule = hub.Schedule(workers)
-    schedule.refill([*rows, row(lane, "other")])
-    first = [one.key for one in rows[: LIMITS[lane][workers]]]
-    assert begun(schedule, lane) == [*first, f"{lane} other 0"]
+    # given four places
+    bench.restart(max_subscriptions=4)
+
+    # when three subscribe and renew
+    bench.subscribe("a", "b", "c", "a", "b", "c")
+
+    # then the third one must come again within the hour
+    assert granted_leases(bench) == ["864000", "864000", "3600"] * 2
+    ends = [row.expires_at - bench.clock.now for row in bench.rows()]
+    assert ends == [864_000, 864_000, 3600]
 
 
-def test_a_subscriber_has_one_exchange_at_a_time() -> None:
-    schedule = hub.Schedule(16)
-    delivery = row("delivery", "s")
-    renewal = row("renewal", "s")._replace(key="delivery s 0")
-    schedule.refill([delivery, renewal])
-    assert (schedule.take("delivery"), schedule.take("renewal")) == (delivery, None)
-    schedule.finish(delivery)
-    assert schedule.take("renewal") == renewal
-
-
-@pytest.mark.parametrize(("now", "count"), [(59.9, 51), (60, 1), (90, 0)])
-def test_a_rate_counts_the_events_of_a_minute_up_to_a_limit(
-    now: float, count: int
+def test_one_client_at_the_limit_of_the_proxy_never_holds_all_places(
+    bench: Bench,
 ) -> None:
-    rate = hub.Rate()
-    assert [rate.add("key", 0, limit=50) for _ in range(51)] == [True] * 50 + [False]
-    for key in ("other", "other", "key"):
-        rate.add(key, 30)
-    rate.remove("other")
-    assert (rate.count("key", now), rate.count("other", now)) == (count, int(now < 90))
+    # given as many places beside the shortest lease as by default: 10,000 beside an hour
+    bench.restart(max_subscriptions=40, lease_min=14)
+
+    # when a client subscribes another callback each second
+    for number in range(200):
+        bench.wait(1)
+        bench.subscribe(f"n{number}")
+
+    # then a newcomer finds a place
+    bench.subscribe("newcomer")
+    assert "newcomer.example" in bench.hosts()
 
 
-def test_subscriptions_of_a_domain_take_turns_with_others(bench: Bench) -> None:
-    bench.subscribe(*(f"h{number}.many" for number in range(20)), "other")
-    bench.publish("two")
-    assert {bench.begun().domain for _ in range(2)} == {"many.example", "other.example"}
+def test_who_answers_keeps_the_place(bench: Bench) -> None:
+    # given as many subscribers as places
+    bench.restart(max_subscriptions=2)
+    bench.subscribe("a", "b")
+
+    # when another is confirmed
+    bench.subscribe("c")
+
+    # then it is told that there is no place
+    assert bench.hosts() == ["a.example", "b.example"]
+    assert bench.gets[-1]["hub.reason"] == "there are too many subscriptions"
 
 
-@pytest.mark.parametrize("by", ["POST", "GET"])
-def test_the_rows_of_a_subscriber_have_the_seconds_of_its_last_exchange(
-    served: Bench, by: str
+def test_a_full_table_renews(bench: Bench) -> None:
+    # given as many subscribers as places
+    bench.restart(max_subscriptions=2)
+    bench.subscribe("a", "b")
+
+    # when they renew
+    bench.subscribe("a", "b", secret="new")
+
+    # then nobody is refused
+    assert [row.secret for row in bench.rows()] == [b"new", b"new"]
+
+
+def test_who_fails_in_the_younger_half_gives_up_the_place(
+    bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def answer(request: CallbackRequest) -> CallbackResponse:
-        served.running_time.now += 2.5 if request.method == by else 0.5
-        return echo(request)
+    # given as many subscribers as places, all of which fail
+    bench.restart(max_subscriptions=2)
+    bench.subscribe("a", "b")
+    bench.change(answer=status(500))
 
-    served.on_get = served.on_post = answer
-    served.change() if by == "POST" else served.subscribe()
-    served.post(form(secret="new"))
-    assert [
-        row.took for mode in ("active", "subscribe") for row in served.rows(mode)
-    ] == [2.5, 2.5]
+    # when another is confirmed
+    bench.subscribe("c")
+
+    # then it has the place of the younger one, which is told
+    assert bench.hosts() == ["a.example", "c.example"]
+    assert bench.gets[-1]["hub.reason"] == (
+        "deliveries failed and the place was needed; subscribe again to resume"
+    )
+    assert (
+        "hub /feed.xml b.example: removed: it was failing, and its place was needed"
+        in caplog.messages
+    )
 
 
 # ---- Delivery ----------------------------------------------------------------------------------------------
@@ -738,17 +727,28 @@ def end_the_lease(bench: Bench) -> None:
     bench.clock.now += bench.settings.lease_seconds
 
 
-@pytest.mark.parametrize(
-    "event", [lambda bench: bench.publish("one"), remove, end_the_lease]
-)
+NO_LONGER_DUE = [
+    pytest.param(lambda bench: bench.publish("one"), id="the content is as before"),
+    pytest.param(remove, id="the operator has removed it"),
+    pytest.param(end_the_lease, id="the lease has ended"),
+]
+
+
+@pytest.mark.parametrize("event", NO_LONGER_DUE)
 def test_an_exchange_that_is_no_longer_due_is_not_made(
     served: Bench, caplog: pytest.LogCaptureFixture, event: Callable[[Bench], None]
 ) -> None:
+    # given a delivery that is due
     served.publish("two")
-    due = served.begun()
+    (due,) = served.due()
+
+    # when there is no reason for it any more
     event(served)
-    served.hub.perform(due)
-    assert (served.contents, caplog.messages) == ([], [])
+    served.perform(due)
+
+    # then nothing is sent or said
+    assert served.contents == []
+    assert caplog.messages == []
 
 
 def test_the_newest_of_several_changes_follows_a_slow_delivery(served: Bench) -> None:
@@ -761,26 +761,6 @@ def test_the_newest_of_several_changes_follows_a_slow_delivery(served: Bench) ->
     assert served.contents == ["two", "four"]
 
 
-@pytest.mark.parametrize(
-    ("mode", "told"), [("subscribe", "subscribe"), ("unsubscribe", "denied")]
-)
-def test_only_a_waiting_request_to_subscribe_replaces_the_notice(
-    served: Bench, mode: str, told: str
-) -> None:
-    def ask() -> None:
-        served.on_post = status(204)
-        served.post(form(mode))
-
-    served.change(answer=status(500))
-    served.wait(5000)
-    served.on_post = meanwhile(ask, status(500))
-    served.wait(5000)
-    assert [asked["hub.mode"] for asked in served.gets] == ["subscribe", told]
-    assert len(served.contents) == 3 + (mode == "subscribe"), (
-        "what it missed is still due"
-    )
-
-
 @pytest.mark.parametrize("has_successor", [False, True])
 def test_a_late_result_touches_nothing_else(served: Bench, has_successor: bool) -> None:
     def replace_it() -> None:
@@ -790,44 +770,87 @@ def test_a_late_result_touches_nothing_else(served: Bench, has_successor: bool) 
 
     served.on_post = meanwhile(replace_it, status(500))
     served.publish("two")
-    served.hub.perform(served.begun())
+    (due,) = served.due()
+    served.perform(due)
     assert served.states()[:-1] == [("active", 0)] * has_successor
 
 
-# ---- Faults of our own -------------------------------------------------------------------------------------
+# ---- Outages ---------------------------------------------------------------------------
+
+
+def an_hour(bench: Bench) -> None:
+    for _ in range(90):
+        bench.wait(60)
+
+
+def test_an_outage_of_our_side_removes_nobody(bench: Bench) -> None:
+    # given three subscribers
+    bench.subscribe("a", "b", "c")
+
+    # when none of them is reached for more than an hour
+    bench.change(answer=SILENCE)
+    an_hour(bench)
+    bench.on_post = status(204)
+    an_hour(bench)
+
+    # then they have the new content in the end
+    assert len(bench.hosts()) == 3
+    assert bench.hub.counts()["behind"] == 0
+
+
+def test_an_outage_is_tried_less_often_the_longer_it_lasts(bench: Bench) -> None:
+    # given three subscribers
+    bench.subscribe("a", "b", "c")
+
+    # when none of them is reached for some hours
+    bench.change(answer=SILENCE)
+    for _ in range(60 * 10):
+        bench.wait(60)
+
+    # then each attempt is after as long as the silence has lasted, an hour at most
+    assert len(bench.posts) < 3 * 20
 
 
 @pytest.mark.parametrize(
-    ("answer", "is_removed"), [(SILENCE, False), (status(500), True), (REFUSED, True)]
+    "names",
+    [pytest.param(["a"], id="one"), pytest.param(["a", "b"], id="two")],
 )
-def test_silent_callbacks_are_removed_only_while_others_answer(
-    bench: Bench, answer: Answer, is_removed: bool
+def test_with_fewer_than_three_the_third_failure_removes(
+    bench: Bench, names: list[str]
 ) -> None:
-    bench.subscribe(*(f"s{number}" for number in range(5)))
-    bench.change(
-        answer=lambda request: (answer if "s4" in request.url else SILENCE)(request)
-    )
-    for _ in range(90):
-        bench.clock.now += 60
-        bench.running_time.now += 60
-        for due in reversed(bench.started()):
-            bench.hub.perform(due)
-    assert ("s0.example" not in bench.hosts()) == is_removed
+    # given few subscribers
+    bench.subscribe(*names)
+
+    # when none is reached for more than an hour
+    bench.change(answer=SILENCE)
+    an_hour(bench)
+
+    # then they are removed, as the specification says
+    assert bench.hosts() == []
 
 
-@pytest.mark.parametrize(("seconds", "failures"), [(599.9, 0), (600, 1)])
-def test_silent_networks_count_for_ten_minutes(
-    bench: Bench, seconds: float, failures: int
+ANSWERS = [
+    pytest.param(status(500), id="a status"),
+    pytest.param(REFUSED, id="a refused connection"),
+]
+
+
+@pytest.mark.parametrize("answer", ANSWERS)
+def test_the_silent_are_removed_while_somebody_answers(
+    bench: Bench, answer: Answer
 ) -> None:
-    bench.subscribe("s0", "s1", "s2")
-    bench.publish("two")
-    bench.on_post = SILENCE
-    first, second, third = bench.started()
-    bench.hub.perform(first)
-    bench.hub.perform(second)
-    bench.running_time.now += seconds
-    bench.hub.perform(third)
-    assert bench.rows()[2].failures == failures
+    # given subscribers that are silent, and one whose machine answers
+    def answer_of_some(request: CallbackRequest) -> CallbackResponse:
+        return (answer if "//e." in request.url else SILENCE)(request)
+
+    bench.subscribe("a", "b", "c", "d", "e")
+
+    # when it is so for more than an hour
+    bench.change(answer=answer_of_some)
+    an_hour(bench)
+
+    # then it is not our side that is at fault
+    assert bench.hosts() == []
 
 
 # ---- Leases, topics and trouble ----------------------------------------------------------------------------
@@ -836,16 +859,18 @@ def test_silent_networks_count_for_ten_minutes(
 def test_a_lease_that_ends_during_its_renewal_continues(bench: Bench) -> None:
     def end() -> None:
         bench.clock.now += 2
-        bench.hub.upkeep()
+        bench.hub.scheduler.keep_up()
 
     bench.subscribe(lease_seconds="3600")
     bench.wait(3599)
     bench.publish("two")
     bench.on_get = meanwhile(end, echo)
     bench.post(form())
-    bench.hub.perform(bench.begun("renewal"))
+    renewal, _ = bench.due()
+    bench.perform(renewal)
     bench.work()
-    assert (bench.states(), bench.contents) == ([("active", 0)], ["two"])
+    assert bench.states() == [("active", 0)]
+    assert bench.contents == ["two"]
 
 
 def test_subscriptions_to_a_missing_topic_wait_for_it(bench: Bench) -> None:
@@ -868,10 +893,10 @@ def test_requests_that_cannot_be_stored_are_503(bench: Bench) -> None:
 
 def test_nothing_is_sent_while_the_store_is_locked(served: Bench) -> None:
     served.publish("two")
-    delivery = served.begun()
+    (delivery,) = served.due()
     with closing(sqlite3.connect(store_path(served))) as other:
         other.execute("BEGIN EXCLUSIVE")
-        served.hub.perform(delivery)
+        served.perform(delivery)
         assert served.contents == []
     served.work()
     assert served.contents == ["two"]

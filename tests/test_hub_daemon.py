@@ -36,7 +36,7 @@ from lab.services import (
 
 import reviewsd
 from reviewslib.process.settings import BadSetting, Settings
-from reviewslib.websub.store import STORE_FILE_NAME, StoreFault, list_subscriptions
+from reviewslib.websub.store import STORE_FILE_NAME, StoreFault, list_rows
 
 pytestmark = pytest.mark.slow
 
@@ -90,7 +90,7 @@ def subscribe(
 
 def active(state: Path) -> int:
     """The subscriptions in the store, which the daemon counts once a second."""
-    return [row.mode for row in list_subscriptions(state)].count("active")
+    return [row.mode for row in list_rows(state)].count("active")
 
 
 def health(service: Address) -> dict[str, Any]:

@@ -8,20 +8,24 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from lab.hub_lab import (
+    Behaviour,
+    Exchange,
     Lab,
     agree,
     agree_late,
     ask,
     hang,
+    query,
     running,
     settled,
     signed,
     topics,
 )
+
+from reviewslib.websub.store import list_rows
 
 
 def test_a_subscription_is_confirmed_served_and_ended(lab: Lab, tmp_path: Path) -> None:
@@ -145,70 +149,112 @@ def black_hole() -> Iterator[int]:
 def test_hundreds_of_black_holes_leave_room_for_newcomers(
     lab: Lab, tmp_path: Path
 ) -> None:
+    # given strangers whose callbacks neither accept nor refuse a connection
     with black_hole() as port, running(lab, tmp_path, timeout=1.0) as subject:
-        holes = (
-            f"h{number}.black{number % 20}.example:{port}" for number in range(400)
-        )
-        ask(subject, *(f"https://{hole}/" for hole in holes))
-        ask(
-            subject,
-            *(lab.url("/honest", f"h.d{number}.example") for number in range(10)),
-        )
+        holes = [f"https://h{number}.example:{port}/" for number in range(400)]
+        ask(subject, *holes)
+
+        # when newcomers ask
+        ask(subject, *(lab.url(f"/honest/{number}") for number in range(10)))
+
+        # then they are verified
         lab.wait(settled(subject, active=10))
-        assert subject.counts()["pending"] > 300
+
+
+def steps_of(lab: Lab, path: str) -> list[str]:
+    return [one.method for one in lab.arrivals if one.path == path]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("domains", [1, 20])
-@pytest.mark.parametrize("addresses", [1, 200])
-def test_slow_callbacks_delay_a_quick_one_by_one_exchange(
-    lab: Lab, tmp_path: Path, domains: int, addresses: int
+def test_what_hangs_delays_no_quick_delivery_newcomer_or_retry(
+    lab: Lab, tmp_path: Path
 ) -> None:
-    def resolve(host: str) -> list[str]:
-        number = int(host.split(".")[0][1:])
-        place = number % (addresses if moved.is_set() else 200)
-        return [f"127.0.1.{place + 1}" if number < 200 else f"127.0.2.{number - 199}"]
-
-    def late(exchange: Any) -> None:
-        exchange.server.released.wait(1.0)
-        agree(exchange)
-
-    moved = (
-        threading.Event()
-    )  # until then strangers would wait for each other at one address
-    urls = [
-        lab.url("/slow", f"h{number}.d{number % domains}.example")
-        for number in range(100)
-    ]
-    quick, renews, fails = (
-        lab.url(f"/{n}", f"h{n}.d{n % 50}.example") for n in (231, 232, 233)
-    )
-    with running(lab, tmp_path, resolve=resolve, retry_delays=(1.0, 1.0)) as subject:
-        for some in (
-            urls[:50],
-            urls[50:],
-            [quick, renews, fails],
-        ):  # of a domain, no more than 50 may wait
-            ask(subject, *some)
-            lab.wait(settled(subject, pending=0))
-        moved.set()
-        lab.on("POST", "/slow", late)
-        lab.on("GET", "/slow", late)
-        lab.on("POST", "/233", lambda exchange: exchange.answer(500), agree)
-        began = time.monotonic()
-        ask(subject, *urls, renews, secret="renewed")
+    # given subscribers of whom a hundred, more than there are threads, begin to hang
+    hanging = [lab.url(f"/hangs/{number}") for number in range(100)]
+    with running(lab, tmp_path, retry_delays=(1.0, 1.0), timeout=60.0) as subject:
+        ask(subject, *hanging, lab.url("/quick"), lab.url("/fails"))
+        lab.wait(settled(subject, active=102, pending=0))
         subject.publish(topics("two"))
-        lab.wait(lambda: lab.posts("/231"))
-        lab.wait(
-            lambda: [one.path for one in lab.arrivals].count("/232") == 3
-        )  # asked twice, served once
-        lab.wait(
-            lambda: len(lab.posts("/233")) == 2
-        )  # with the retry, after a second at least
-        behind = len(urls) - len(lab.posts("/slow"))
-        assert behind > 20, (
-            f"the slow ones have waited for {time.monotonic() - began:.1f} s"
-        )
+        lab.wait(settled(subject, behind=0))
+        for number in range(100):
+            lab.on("POST", f"/hangs/{number}", late)
+            lab.on("GET", f"/hangs/{number}", late)
+        lab.on("POST", "/fails", lambda exchange: exchange.answer(500), agree)
+
+        # when they are slow, and everybody is asked, served and tried again
+        subject.publish(topics("three"))
+        lab.wait(settled(subject, behind=0))
+        ask(subject, *hanging, lab.url("/quick"), secret="new")
+        ask(subject, lab.url("/newcomer"))
+        lab.wait(lambda: steps_of(lab, "/newcomer") == ["GET"])
+        for number in range(100):
+            lab.on("POST", f"/hangs/{number}", hang)
+        subject.publish(topics("four"))
+
+        # then the quick ones wait for none of the slow ones
+        lab.wait(lambda: steps_of(lab, "/quick").count("POST") == 3)
+        lab.wait(lambda: steps_of(lab, "/fails").count("POST") == 4)
+        assert not lab.released.is_set()
+        lab.released.set()
+
+
+def late(exchange: Exchange) -> None:
+    """An answer that is slow, but comes."""
+    exchange.server.released.wait(2.2)
+    agree(exchange)
+
+
+@pytest.mark.slow
+def test_a_stranger_who_repeats_the_requests_of_others_stops_no_renewal(
+    lab: Lab, tmp_path: Path
+) -> None:
+    # given five subscribers, whose callbacks a stranger knows
+    victims = [lab.url(f"/victim/{number}") for number in range(5)]
+    with running(lab, tmp_path) as subject:
+        ask(subject, *victims)
+        lab.wait(settled(subject, active=5, pending=0))
+
+        # when the stranger sends many requests with these, and they renew meanwhile
+        for number in range(60):
+            ask(subject, *victims, secret=f"a stranger's {number}")
+            for path in range(5):
+                lab.on("GET", f"/victim/{path}", refuse_all_but("7200"))
+            if number == 30:
+                ask(subject, *victims, lease_seconds="7200")
+        lab.wait(settled(subject, pending=0))
+
+    # then all of them are renewed
+    rows = list_rows(tmp_path)
+    assert [row.lease_seconds for row in rows] == [7200] * 5
+
+
+def refuse_all_but(lease: str) -> Behaviour:
+    """A callback that confirms what it has asked for, and nothing else."""
+
+    def behave(exchange: Exchange) -> None:
+        asked = query(exchange.path)
+        if asked["hub.lease_seconds"] == lease:
+            agree(exchange)
+        else:
+            exchange.answer(404)
+
+    return behave
+
+
+@pytest.mark.slow
+def test_all_callbacks_may_have_one_host(lab: Lab, tmp_path: Path) -> None:
+    # given many callbacks of one host at one address, most of which hang
+    with running(lab, tmp_path, timeout=60.0) as subject:
+        for number in range(40):
+            lab.on("GET", f"/hangs/{number}", hang)
+        ask(subject, *(lab.url(f"/hangs/{number}") for number in range(40)))
+
+        # when others of this host ask
+        ask(subject, *(lab.url(f"/{number}") for number in range(15)))
+
+        # then nothing is counted for a host or an address
+        lab.wait(settled(subject, active=15))
+        assert not lab.released.is_set()
         lab.released.set()
 
 

@@ -159,7 +159,7 @@ class Settings:
     )
     hub_timeout: float = _setting(10.0, "seconds that a delivery may take", _seconds)
     hub_workers: int = _setting(
-        16, "concurrent deliveries, and a quarter as many retries", _count
+        64, "concurrent deliveries, and as many verifications", _count
     )
     hub_max_subscriptions: int = _setting(
         10_000, "maximum number of subscriptions", _count

@@ -5,6 +5,8 @@ deadline and one size limit, and outcomes are in words of this module, never in 
 follows no redirects, uses no proxy, and keeps neither cookies nor connections.
 
 This module knows HTTP and TLS. It must not know subscriptions, topics, the store or the hub's settings.
+
+Sections, in order: Faults - Connections - The client
 """
 
 from __future__ import annotations
@@ -16,55 +18,20 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
-from reviewslib.websub.values import HTTPS_AUTHORITY, is_public, network_of
+from reviewslib.websub.callback_messages import CallbackRequest, CallbackResponse
+from reviewslib.websub.callback_urls import HTTPS_AUTHORITY, is_public
 
-MAX_ANSWER_BYTES = 64 * 1024  # head and body of a callback's answer together
-
-
-# ---- Exchanges: one request to a callback, and its answer --------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class CallbackRequest:
-    """An HTTP request to make."""
-
-    method: Literal["GET", "POST"]
-    url: str
-    headers: Mapping[str, str]
-    body: bytes | None
-    timeout_seconds: (
-        float  # for the whole exchange, from the resolver to the last byte that is read
-    )
-    read_body_bytes: int  # how much of the answer's body matters
+# Head and body of a callback's answer together.
+MAX_ANSWER_BYTES = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class CallbackResponse:
-    """The answer to an exchange. Without a status, `outcome` says why."""
-
-    status: int | None
-    outcome: str  # "HTTP 200", "connection refused"; for the log and the operator, not for subscribers
-    body: bytes = b""  # only of a success, at most `read_body_bytes`
-    retry_after: str = ""
-    network: str = ""  # of the address that answered with a status
-    is_refused: bool = False  # the callback's machine refused the connection
-    own_fault: bool = False  # this machine or its network failed
-    seconds: float = 0.0  # the duration of the exchange
-
-    @property
-    def is_success(self) -> bool:
-        return self.status is not None and 200 <= self.status < 300
-
-    @property
-    def is_sign_of_life(self) -> bool:
-        return self.status is not None or self.is_refused
+# ---- Faults ----------------------------------------------------------------------------
 
 
 class CallbackRefused(Exception):
@@ -83,7 +50,8 @@ OWN_FAULTS = {
 # Our network or the callback's is at fault.
 UNREACHABLE = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ETIMEDOUT, socket.EAI_AGAIN}
 
-# The outcome of an exception: that of the first class that matches. No outcome quotes text of an answer.
+# The outcome of an exception: that of the first class that matches. No outcome quotes
+# text of an answer.
 FAULTS: dict[type[Exception], str] = {
     TimeoutError: "no complete answer in time",
     ssl.SSLCertVerificationError: "certificate not valid for this host",
@@ -95,14 +63,16 @@ FAULTS: dict[type[Exception], str] = {
     OSError: "not reachable",
     http.client.HTTPException: "answer is not HTTP",
     ValueError: "answer cannot be read",
-    OverflowError: "answer cannot be read",  # http.client raises it for the size of a chunk
+    # http.client raises it for the size of a chunk.
+    OverflowError: "answer cannot be read",
     RuntimeError: "no thread for the resolver",
 }
 
 
-# ---- Connections: checked addresses only, and one deadline over everything ---------------------------------
+# ---- Connections: checked addresses only, and one deadline over everything --------------
 
-MAX_ADDRESSES = 4  # of a host, that an exchange tries
+# A host name can have thousands of addresses, which may belong to other people.
+MAX_ADDRESSES = 4
 
 # Two addresses of a root name server. Nothing is ever sent to them.
 PROBE_ADDRESSES = (
@@ -110,13 +80,10 @@ PROBE_ADDRESSES = (
     (socket.AF_INET6, "2001:503:ba3e::2:30"),
 )
 
-Resolve: TypeAlias = Callable[[str], Sequence[str]]  # from a host to its addresses
-CheckNetwork: TypeAlias = Callable[
-    [str], None
-]  # called with the network of an address before a connection
-Connect: TypeAlias = Callable[
-    [tuple[str, int], float], socket.socket
-]  # to an address, within a timeout
+Resolve: TypeAlias = Callable[[str], Sequence[str]]
+"""From a host to its addresses."""
+Connect: TypeAlias = Callable[[tuple[str, int], float], socket.socket]
+"""To an address and a port, within a timeout."""
 
 
 def has_default_route(
@@ -158,9 +125,10 @@ class DeadlineSocket(ssl.SSLSocket):
 
 def seconds_until(deadline: float) -> float:
     """The time left, which is positive. Raises TimeoutError after the deadline (time.monotonic())."""
-    if (seconds := deadline - time.monotonic()) > 0:
-        return seconds
-    raise TimeoutError
+    seconds = deadline - time.monotonic()
+    if seconds <= 0:
+        raise TimeoutError
+    return seconds
 
 
 def system_resolve(host: str) -> list[str]:
@@ -190,40 +158,52 @@ def resolve_in_time(resolve: Resolve, host: str, deadline: float) -> Sequence[st
 
 
 def addresses_to_try(addresses: Sequence[str]) -> list[str]:
-    """The addresses to try, in their order: at most four, two of each family where there are both.
-
-    A host name can have thousands of addresses, which may belong to other people.
-    """
+    """The addresses to try, in their order: at most four, two of each family where there are both."""
     distinct = list(dict.fromkeys(addresses))
-    v4, v6 = (
-        [address for address in distinct if (":" in address) == is_v6]
-        for is_v6 in (False, True)
-    )
+    v4 = [address for address in distinct if ":" not in address]
+    v6 = [address for address in distinct if ":" in address]
     limit = MAX_ADDRESSES // 2 if v4 and v6 else MAX_ADDRESSES
     chosen = {*v4[:limit], *v6[:limit]}
     return [address for address in distinct if address in chosen]
 
 
 def connect_first(
-    addresses: Sequence[str],
-    port: int,
-    deadline: float,
-    connect: Connect,
-    check: CheckNetwork,
+    addresses: Sequence[str], port: int, deadline: float, connect: Connect
 ) -> socket.socket:
     """A connection to the first address that answers; the addresses share the time. Raises OSError."""
     fault: OSError = socket.gaierror("no address")
     for tried, address in enumerate(addresses):
-        check(network_of(address))
         share_seconds = seconds_until(deadline) / (len(addresses) - tried)
         try:
             return connect((address, port), share_seconds)
         except OSError as error:
-            if not isinstance(
-                fault, ConnectionError
-            ):  # a refusal at an earlier address is an answer
+            # A refusal at an earlier address is an answer.
+            if not isinstance(fault, ConnectionError):
                 fault = error
     raise fault
+
+
+# ---- The client ------------------------------------------------------------------------
+
+
+def response_of(
+    answer: http.client.HTTPResponse, read_body_bytes: int
+) -> CallbackResponse:
+    """What matters of an answer, of which only the head has been read."""
+    body = b""
+    if read_body_bytes and 200 <= answer.status < 300:
+        body = answer.read(read_body_bytes)
+    return CallbackResponse(
+        answer.status,
+        f"HTTP {answer.status}",
+        body,
+        answer.headers.get("Retry-After", ""),
+    )
+
+
+def outcome_of(error: Exception) -> str:
+    """Words for an error that FAULTS lists."""
+    return next(words for fault, words in FAULTS.items() if isinstance(error, fault))
 
 
 class CallbackClient:
@@ -255,69 +235,49 @@ class CallbackClient:
         self._connect = connect
         self._is_online = is_online
 
-    def send(
-        self, request: CallbackRequest, check: CheckNetwork = lambda network: None
-    ) -> CallbackResponse:
-        """Make one exchange. A failure is a response without a status, never an exception.
-
-        An exception of `check` is the only one that is passed on to the caller.
-        """
+    def send(self, request: CallbackRequest) -> CallbackResponse:
+        """Make one exchange. A failure is a response without a status, never an exception."""
         deadline = time.monotonic() + request.timeout_seconds
         try:
-            if not (https := HTTPS_AUTHORITY.match(request.url)):
-                raise CallbackRefused("not an https URL")
-            target = "/" + request.url[https.end() :].removeprefix("/")
-            with closing(
-                http.client.HTTPSConnection(https[1], context=self._context)
-            ) as connection:
-                connection.sock = tls = self._open(
-                    connection.host, connection.port, deadline, check
-                )
-                network = network_of(tls.getpeername()[0])
-                tls.do_handshake()
-                connection.request(
-                    request.method,
-                    target,
-                    request.body,
-                    {**self._headers, **request.headers},
-                )
-                with connection.getresponse() as answer:
-                    status = answer.status
-                    body_bytes = request.read_body_bytes
-                    body = (
-                        answer.read(body_bytes)
-                        if body_bytes and 200 <= status < 300
-                        else b""
-                    )
-                    retry_after = answer.headers.get("Retry-After", "")
-                    return CallbackResponse(
-                        status, f"HTTP {status}", body, retry_after, network
-                    )
+            return self._exchange(request, deadline)
         except CallbackRefused as refusal:
             return CallbackResponse(None, str(refusal))
         except tuple(FAULTS) as error:
-            outcome = next(
-                words for fault, words in FAULTS.items() if isinstance(error, fault)
-            )
-            is_refused = isinstance(error, ConnectionRefusedError)
             return CallbackResponse(
                 None,
-                outcome,
-                is_refused=is_refused,
+                outcome_of(error),
+                is_refused=isinstance(error, ConnectionRefusedError),
                 own_fault=self._is_own_fault(error),
             )
 
+    def _exchange(self, request: CallbackRequest, deadline: float) -> CallbackResponse:
+        """The callback's answer. Raises CallbackRefused, and what FAULTS lists."""
+        https = HTTPS_AUTHORITY.match(request.url)
+        if not https:
+            raise CallbackRefused("not an https URL")
+        target = "/" + request.url[https.end() :].removeprefix("/")
+        headers = {**self._headers, **request.headers}
+        with closing(
+            http.client.HTTPSConnection(https[1], context=self._context)
+        ) as connection:
+            tls = self._open(connection.host, connection.port, deadline)
+            connection.sock = tls
+            tls.do_handshake()
+            connection.request(request.method, target, request.body, headers)
+            with connection.getresponse() as answer:
+                return response_of(answer, request.read_body_bytes)
+
     def _is_own_fault(self, error: Exception) -> bool:
+        if isinstance(error, RuntimeError):
+            return True
         code = getattr(error, "errno", None)
-        if isinstance(error, RuntimeError) or (
-            type(error) is OSError and code in OWN_FAULTS
-        ):
+        if type(error) is OSError and code in OWN_FAULTS:
             return True
         if not (isinstance(error, TimeoutError) or code in UNREACHABLE):
             return False
-        return not self._is_online() or (
-            code == socket.EAI_AGAIN and self._is_own_name_unresolved()
-        )
+        if not self._is_online():
+            return True
+        return code == socket.EAI_AGAIN and self._is_own_name_unresolved()
 
     def _is_own_name_unresolved(self) -> bool:
         """Whether the name server does not answer a query for `own_host` within 5 s either."""
@@ -330,15 +290,14 @@ class CallbackClient:
             )
         return False
 
-    def _open(
-        self, host: str, port: int, deadline: float, check: CheckNetwork
-    ) -> DeadlineSocket:
+    def _open(self, host: str, port: int, deadline: float) -> DeadlineSocket:
         """Resolve the host once, check every address, and connect to one of these addresses.
 
         The certificate is checked against the name. Every exchange resolves and checks anew: a name that
         changes its address between two exchanges ("DNS rebinding") gains nothing.
         """
-        # Raises OSError if no descriptor is free; the resolver would report an unknown name instead.
+        # Raises OSError if no descriptor is free; the resolver would report an unknown
+        # name instead.
         socket.socket().close()
         addresses = resolve_in_time(self._resolve, host, deadline)
         for address in addresses:
@@ -347,12 +306,13 @@ class CallbackClient:
 
         # `tls` takes over the descriptor.
         with connect_first(
-            addresses_to_try(addresses), port, deadline, self._connect, check
+            addresses_to_try(addresses), port, deadline, self._connect
         ) as plain:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             tls = self._context.wrap_socket(
                 plain, server_hostname=host, do_handshake_on_connect=False
             )
-        tls = cast(DeadlineSocket, tls)  # the context's sslsocket_class
+        # The context's sslsocket_class.
+        tls = cast(DeadlineSocket, tls)
         tls.deadline = deadline
         return tls

@@ -1,7 +1,9 @@
-"""The one SQLite file that keeps the hub's subscriptions and requests.
+"""The one SQLite file that keeps the hub's subscriptions, requests and notices; the only place with SQL.
 
-This module must not know why a row is written or what follows from it (`hub.py` decides that), the content of
-a topic, or HTTP. The published topics arrive as digests: `{path: hex SHA-256 of the current content}`.
+This module must not know why a row is written or what follows from it (`transitions` decides that), the
+content of a topic, or HTTP. The published topics arrive as digests: `{path: hex SHA-256 of the content}`.
+
+Sections, in order: Statements - Store - For the operator
 """
 
 from __future__ import annotations
@@ -11,18 +13,23 @@ import json
 import logging
 import os
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
 
-from reviewslib.websub.values import Row, Rows, denial
+from reviewslib.websub.order import DueRow
+from reviewslib.websub.rows import SUBSCRIPTION, Row, Rows, denial
 
 STORE_FILE_NAME = "websub.sqlite3"
 NOT_OPEN = "not open"
-LOCK_SECONDS = 0.25  # the longest wait for other threads, and then for other processes
+# The longest wait for other threads of this process. A quarter of a second refused 2 of
+# 500 forms that came at once.
+THREADS_LOCK_SECONDS = 2.0
+# The longest wait for another process: a backup, or the operator's command.
+LOCK_SECONDS = 0.25
 
 log = logging.getLogger(__name__)
 
@@ -31,53 +38,48 @@ class StoreFault(Exception):
     """The store cannot be read or written: full, locked, read-only, damaged, closed, gone, not ours."""
 
 
-# ---- Statements --------------------------------------------------------------------------------------------
+# ---- Statements ------------------------------------------------------------------------
 
 SCHEMA_VERSION = 1
-MAX_PENDING = 1000  # requests of strangers
-MAX_PENDING_OF_DOMAIN = 50
 
-# The columns are the fields of `Row`. AUTOINCREMENT never reuses an id, so that the late result of a deleted
-# row does not apply to a newer row. Because of the index, a request does not scan 10,000 subscriptions.
+# The columns are the fields of `Row`. AUTOINCREMENT never reuses an id, so that the late
+# result of a deleted row does not apply to a newer row. The first index finds the rows of
+# a pair, the second counts subscriptions without reading them.
 SCHEMA = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE hub_row (
-  {", ".join(Row._fields[:-1])}, id INTEGER PRIMARY KEY AUTOINCREMENT, UNIQUE (path, callback_key, mode));
-CREATE INDEX request_domain ON hub_row (domain) WHERE mode <> 'active';
+  {", ".join(Row._fields[:-1])}, id INTEGER PRIMARY KEY AUTOINCREMENT);
+CREATE INDEX pair ON hub_row (path, callback_key);
+CREATE INDEX subscription ON hub_row (id, expires_at) WHERE mode = 'active';
 PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
 
-# The due rows in the order of their turns. The first key is the last exchange's duration in whole seconds, so
-# that slow callbacks never delay quick ones; the second, whether attempts failed. A subscription whose last
-# exchange took more than two seconds is in the lane "retry". A row with `due_at` beyond `latest` was written
-# before the clock was set back, and is due, too.
+INSERT = f"INSERT INTO hub_row VALUES ({', '.join('?' * len(Row._fields))})"  # noqa: S608 - ours
+UPDATE = f"UPDATE hub_row SET {' = ?, '.join(Row._fields[:-1])} = ? WHERE id = ?"  # noqa: S608 - ours
+
+# A row whose `due_at` is beyond `latest` was written before the clock was set back, and is
+# due, too. The subscription of a topic that is not published waits for it.
 DUE = """
 WITH topic (topic_path, current) AS MATERIALIZED (SELECT key, value FROM json_each(:digests))
-SELECT CASE WHEN mode = 'denied' THEN 'notice'
-            WHEN network IS NULL THEN 'newcomer'
-            WHEN mode <> 'active' THEN 'renewal'
-            WHEN failures > 0 OR took > 2 THEN 'retry'
-            ELSE 'delivery' END, id, path || callback_key, domain, network
+SELECT id, due_at, took, mode = 'active',
+       EXISTS (SELECT 1 FROM hub_row AS other
+               WHERE hub_row.mode IN ('subscribe', 'unsubscribe')
+                 AND other.path = hub_row.path AND other.callback_key = hub_row.callback_key
+                 AND other.mode = 'active' AND other.expires_at > :now)
 FROM hub_row LEFT JOIN topic ON topic_path = path
-WHERE expires_at > :now AND (due_at <= :now OR due_at > :latest) AND (mode <> 'active' OR current <> digest)
-ORDER BY CAST(took AS INTEGER), failures > 0, turn, due_at, id
+WHERE expires_at > :now AND (due_at <= :now OR due_at > :latest)
+  AND (mode <> 'active' OR current <> digest)
 """
 
-
-class DueRow(NamedTuple):
-    """What the schedule needs to know of a due row."""
-
-    lane: str  # "delivery" or "retry" of a subscription; "renewal" or "newcomer" of a request; "notice"
-    row_id: int
-    key: str  # of the subscriber
-    domain: str
-    network: str | None  # None for a stranger
-
-    @property
-    def limit_keys(self) -> set[str]:
-        """The keys under which workers are limited."""
-        return {self.domain, self.network or self.domain}
+# Beyond the most that may wait, those go that failed most often, then the oldest.
+EXCESS = """
+DELETE FROM hub_row WHERE id IN (
+  SELECT id FROM hub_row WHERE mode <> 'active'
+  ORDER BY failures DESC, id
+  LIMIT max(0, (SELECT count(*) FROM hub_row WHERE mode <> 'active') - ?))
+RETURNING *
+"""
 
 
 class Transaction:
@@ -89,7 +91,8 @@ class Transaction:
     def check(self) -> None:
         """Read the whole file and rewrite its version: damage and a full disk show only then.
 
-        Raises StoreFault unless the schema is the one of this program and no page is damaged.
+        Raises StoreFault unless the schema is the one of this program and no page is
+        damaged.
         """
         (version,) = self._execute("PRAGMA user_version").fetchone()
         if version != SCHEMA_VERSION:
@@ -101,100 +104,102 @@ class Transaction:
             raise StoreFault(f"damaged: {' '.join(fault.split())}")
         self._execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
+    # ---- Rows ----
+
     def rows(self, where: str = "", *values: object) -> Iterator[Row]:
         """The rows for which an SQL clause holds, read one by one."""
         return map(Row._make, self._execute(f"SELECT * FROM hub_row {where}", values))  # noqa: S608 - ours
 
-    def row(self, due: DueRow) -> Row | None:
-        """The present state of a row that was due; None if it is gone."""
-        return next(self.rows("WHERE id = ?", due.row_id), None)
+    def row(self, id: int) -> Row | None:
+        """The present state of a row; None if it is gone."""
+        return next(self.rows("WHERE id = ?", id), None)
 
-    def rows_of(self, subscriber: Row, now: float) -> Rows:
-        """All rows of the subscriber of a row, without an expired subscription."""
-        where = "WHERE path = ? AND callback_key = ? AND (mode <> 'active' OR expires_at > ?)"
-        return {
-            row.mode: row
-            for row in self.rows(where, subscriber.path, subscriber.callback_key, now)
-        }
+    def rows_of(self, pair: Row) -> Rows:
+        """All rows of the pair of a row, expired ones included."""
+        where = "WHERE path = ? AND callback_key = ?"
+        return tuple(self.rows(where, pair.path, pair.callback_key))
 
     def save(self, before: Rows, after: Rows) -> None:
-        """Write the difference between two states of a subscriber."""
-        for mode, row in before.items():
-            if mode not in after:
-                self._execute("DELETE FROM hub_row WHERE id = ?", (row.id,))
-        for mode, row in after.items():
-            if row != before.get(mode):
-                statement = f"INSERT OR REPLACE INTO hub_row VALUES ({', '.join('?' * len(row))})"  # noqa: S608
-                self._execute(
-                    statement, (*row[:-1], row.id or None)
-                )  # SQLite assigns an id
+        """Write the difference between two states of the same rows."""
+        stored = {row.id: row for row in before}
+        kept = {row.id for row in after}
+        for id in stored.keys() - kept:
+            self._execute("DELETE FROM hub_row WHERE id = ?", (id,))
+        for row in after:
+            if row.id not in stored:
+                # SQLite assigns an id in place of NULL.
+                self._execute(INSERT, (*row[:-1], None))
+            elif row != stored[row.id]:
+                self._execute(UPDATE, row)
+
+    def forget_content(self, pair: Row) -> None:
+        """Mark the content that the callback of a pair has as unknown, in all its rows."""
+        statement = "UPDATE hub_row SET digest = '' WHERE path = ? AND callback_key = ?"
+        self._execute(statement, (pair.path, pair.callback_key))
+
+    # ---- What is due, and what is not ----
+
+    def due(
+        self, digests: Mapping[str, str], now: float, latest: float
+    ) -> list[DueRow]:
+        """The due rows. By the present clock, no `due_at` is beyond `latest`."""
+        values = {"digests": json.dumps(digests), "now": now, "latest": latest}
+        return list(map(DueRow._make, self._execute(DUE, values)))
 
     def expire(self, now: float) -> list[Row]:
         """Delete expired rows, and return them."""
-        self._execute(
-            "PRAGMA shrink_memory"
-        )  # so that everything is read from the file, and damage shows
+        # So that everything is read from the file, and damage shows.
+        self._execute("PRAGMA shrink_memory")
         expired = self._execute(
             "DELETE FROM hub_row WHERE expires_at <= ? RETURNING *", (now,)
         )
         return list(map(Row._make, expired))
 
-    def forget_content(self, subscriber: Row) -> None:
-        """Mark the content that a subscriber has as unknown."""
-        statement = "UPDATE hub_row SET digest = '' WHERE path = ? AND callback_key = ?"
-        self._execute(statement, (subscriber.path, subscriber.callback_key))
+    def remove_excess(self, most_waiting: int) -> list[Row]:
+        """Delete the requests and notices beyond a number, and return them."""
+        return list(map(Row._make, self._execute(EXCESS, (most_waiting,))))
 
-    def postpone(self, due: DueRow, due_at: float, digest: str) -> None:
-        """Let a row be due later, with the digest of the content that the callback has."""
-        self._execute(
-            "UPDATE hub_row SET due_at = ?, digest = ? WHERE id = ?",
-            (due_at, digest, due.row_id),
+    # ---- Places ----
+
+    def count_subscriptions(self, now: float) -> int:
+        statement = (
+            "SELECT count(*) FROM hub_row WHERE mode = 'active' AND expires_at > ?"
         )
+        (count,) = self._execute(statement, (now,)).fetchone()
+        return int(count)
 
-    def due(
-        self, digests: Mapping[str, str], now: float, latest: float
-    ) -> list[DueRow]:
-        """The due rows in the order of their turns. By the present clock, no `due_at` is beyond `latest`."""
-        values = {"digests": json.dumps(digests), "now": now, "latest": latest}
-        return [DueRow(*row[:5]) for row in self._execute(DUE, values)]
+    def older_subscriptions(self, request: Row, now: float) -> int:
+        """The number of subscriptions that are older than that of the request's pair.
 
-    def usage(
-        self, domain: str, network: str | None, now: float
-    ) -> tuple[int, int, int]:
-        """The numbers of active subscriptions: in all, of a domain, and of a network."""
-        statement = """
-            SELECT count(*), count(*) FILTER (WHERE domain = ?), count(*) FILTER (WHERE network = ?)
-            FROM hub_row WHERE mode = 'active' AND expires_at > ?"""
-        total, of_domain, of_network = self._execute(
-            statement, (domain, network, now)
-        ).fetchone()
-        return total, of_domain, of_network
-
-    def make_room(self, request: Row) -> bool:
-        """Evict another request of a stranger if there is no room; False if none can be evicted.
-
-        A full domain loses its oldest request; a full table the one with the highest turn, or a failed one.
+        If the pair has none, all are older.
         """
-        values = {"domain": request.domain, "turn": request.turn, "key": request.key}
-        others = "FROM hub_row WHERE mode <> 'active' AND network IS NULL AND path || callback_key <> :key"
-        counts = f"SELECT count(*), count(*) FILTER (WHERE domain = :domain) {others}"
-        waiting, of_domain = self._execute(counts, values).fetchone()
-        if of_domain >= MAX_PENDING_OF_DOMAIN:
-            evicted = "AND domain = :domain ORDER BY id"
-        elif waiting >= MAX_PENDING:
-            evicted = "AND (turn > :turn OR failures > 0) ORDER BY turn DESC, failures DESC, id"
-        else:
-            return True
-        delete = (
-            f"DELETE FROM hub_row WHERE id IN (SELECT id {others} {evicted} LIMIT 1)"  # noqa: S608 - ours
-        )
-        return self._execute(delete, values).rowcount > 0
+        statement = """
+            SELECT count(*) FROM hub_row WHERE mode = 'active' AND expires_at > :now
+              AND id < ifnull((SELECT min(id) FROM hub_row
+                               WHERE path = :path AND callback_key = :callback_key
+                                 AND mode = 'active'), :every_id)"""
+        values = {
+            "now": now,
+            "path": request.path,
+            "callback_key": request.callback_key,
+            "every_id": sys.maxsize,
+        }
+        (count,) = self._execute(statement, values).fetchone()
+        return int(count)
 
-    def move_back(self, request: Row) -> None:
-        """Move the domain's other requests of the same kind, strangers' or subscribers', back by a turn."""
-        same_kind = "mode <> 'active' AND mode <> 'denied' AND domain = ? AND (network IS NULL) = ?"
-        values = request.domain, request.is_of_stranger
-        self._execute(f"UPDATE hub_row SET turn = turn + 1 WHERE {same_kind}", values)  # noqa: S608
+    def failing_subscription(self, older: int, now: float) -> Row | None:
+        """Of the failing subscriptions after so many older ones, the one to give up.
+
+        The one that failed most often, then the youngest.
+        """
+        where = """
+            WHERE mode = 'active' AND expires_at > ? AND failures > 0
+              AND id >= (SELECT id FROM hub_row WHERE mode = 'active' AND expires_at > ?
+                         ORDER BY id LIMIT 1 OFFSET ?)
+            ORDER BY failures DESC, id DESC LIMIT 1"""
+        return next(self.rows(where, now, now, older), None)
+
+    # ---- Counts ----
 
     def counts(self, digests: Mapping[str, str]) -> dict[str, int]:
         """How many subscriptions are active, failing and behind, and how many requests are pending."""
@@ -285,7 +290,7 @@ class Store:
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[Transaction]:
         """The context of a transaction; see the function of this name. Raises StoreFault."""
-        if not self._lock.acquire(timeout=LOCK_SECONDS):
+        if not self._lock.acquire(timeout=THREADS_LOCK_SECONDS):
             raise StoreFault(self.trouble or "busy")
         try:
             if (
@@ -364,18 +369,18 @@ def transaction(
 OPERATOR_SECONDS = 10.0  # the longest wait of a command for the daemon
 
 
-def list_subscriptions(state_dir: Path) -> list[Row]:
-    """All subscriptions, then all other rows, by topic and host; none without a store. Raises StoreFault."""
+def list_rows(state_dir: Path) -> list[Row]:
+    """All subscriptions, then all other rows, by topic and host; none without a store.
+
+    Raises StoreFault.
+    """
     path = state_dir / STORE_FILE_NAME
+    order = "ORDER BY mode <> 'active', path, host, id"
     with naming(path):
         if not path.exists():
             return []
         with connected(path, OPERATOR_SECONDS) as connection:
-            return list(
-                Transaction(connection).rows(
-                    "ORDER BY mode <> 'active', path, host, id"
-                )
-            )
+            return list(Transaction(connection).rows(order))
 
 
 def remove_subscriptions(
@@ -384,26 +389,31 @@ def remove_subscriptions(
     *,
     clock: Callable[[], float] = time.time,
 ) -> list[Row]:
-    """Remove the subscriptions and requests of the selected hosts, and leave a notice for each subscription.
+    """Remove the subscriptions and requests of the selected hosts.
 
-    Returns a row of each subscriber. Raises StoreFault.
+    Leaves a notice for each subscription. Returns a row of each pair. Raises StoreFault.
     """
     path = state_dir / STORE_FILE_NAME
     now = clock()
     with naming(path):
-        path.stat()  # the error of SQLite would not say that the file is missing
+        # The error of SQLite would not say that the file is missing.
+        path.stat()
         with (
             connected(path, OPERATOR_SECONDS) as connection,
             transaction(connection, durable=True) as writer,
         ):
             writer.check()
-            removed = [
-                row
-                for row in writer.rows("WHERE mode <> 'denied'")
-                if is_selected(row.host)
-            ]
-            for row in removed:
-                is_active = row.mode == "active" and row.expires_at > now
-                notice = denial(row, "removed by the operator of the hub", now)
-                writer.save({row.mode: row}, {"denied": notice} if is_active else {})
-    return list({row.key: row for row in removed}.values())
+            rows = writer.rows("WHERE mode <> 'denied'")
+            removed = tuple(row for row in rows if is_selected(row.host))
+            writer.save(removed, notices_of_removal(removed, now))
+    return list({(row.path, row.callback_key): row for row in removed}.values())
+
+
+def notices_of_removal(removed: Rows, now: float) -> Rows:
+    """The notices to those whom the operator has removed."""
+    reason = "removed by the operator of the hub"
+    return tuple(
+        denial(row, reason, now)
+        for row in removed
+        if row.mode == SUBSCRIPTION and row.expires_at > now
+    )

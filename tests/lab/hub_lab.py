@@ -10,8 +10,7 @@ import ssl
 import struct
 import threading
 import time
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -25,14 +24,13 @@ import trustme
 import hub
 import reviewsd
 from reviewslib.process.settings import Settings
-from reviewslib.websub.callbacks import (
-    CallbackClient,
-    CallbackRequest,
-    CallbackResponse,
-    Resolve,
-)
-from reviewslib.websub.store import DueRow, StoreFault, list_subscriptions
-from reviewslib.websub.values import HubAnswer, HubSettings, Row, Topic
+from reviewslib.websub.callback_messages import CallbackRequest, CallbackResponse
+from reviewslib.websub.callbacks import CallbackClient, Resolve
+from reviewslib.websub.forms import HubAnswer
+from reviewslib.websub.order import DueRow
+from reviewslib.websub.pools import Pool
+from reviewslib.websub.rows import HubSettings, Row, Topic
+from reviewslib.websub.store import StoreFault, list_rows
 
 BASE_URL = "https://reviews.example"
 FEED = "/feed.xml"
@@ -128,6 +126,21 @@ def signed(secret: str, text: str) -> str:
     return "sha256=" + hmac.new(secret.encode(), text.encode(), "sha256").hexdigest()
 
 
+class HandPool(Pool[DueRow]):
+    """A pool without threads: the test begins what the hub offers, when it likes."""
+
+    def __init__(self, name: str, size: int, perform: Callable[[DueRow], None]):
+        super().__init__(name, size, perform)
+        self.offered: list[DueRow] = []
+        self.begun: set[int] = set()
+
+    def offer(self, jobs: Iterable[DueRow]) -> None:
+        self.offered = list(jobs)
+
+    def is_running(self, id: int) -> bool:
+        return id in self.begun
+
+
 class Bench:
     """A hub with a state directory, a settable clock and callbacks in memory; it can be restarted."""
 
@@ -135,13 +148,8 @@ class Bench:
         self.settings = settings(state_dir)
         self.clock = Clock()
         self.running_time = Clock()
-        self.networks: dict[str, str] = {}  # of hosts; all others have one of their own
-        self.tried_first: list[
-            str
-        ] = []  # networks where each exchange tries an address in vain
-        self.sent: list[
-            CallbackRequest
-        ] = []  # all that went to the callbacks, which answer as told here
+        # All that went to the callbacks, which answer as told here.
+        self.sent: list[CallbackRequest] = []
         self.jitter = 1.0
         self.on_get: Answer = echo
         self.on_post: Answer = status(204)
@@ -149,14 +157,16 @@ class Bench:
         self.start()
 
     def start(self) -> None:
-        clocks = {
-            "clock": self.clock,
-            "running_time": self.running_time,
-            "jitter": lambda: self.jitter,
-        }
-        self.hub = hub.Hub(self.settings, self.send, **clocks)
+        self.hub = hub.Hub(
+            self.settings,
+            self.send,
+            clock=self.clock,
+            running_time=self.running_time,
+            jitter=lambda: self.jitter,
+            pool=HandPool,
+        )
         self.hub.publish(self.topics)
-        self.hub.upkeep()
+        self.hub.scheduler.keep_up()
 
     def restart(self, **changes: object) -> None:
         """A new hub over the same store, perhaps with other settings."""
@@ -164,28 +174,20 @@ class Bench:
         self.settings = replace(self.settings, **changes)
         self.start()
 
-    def send(
-        self, request: CallbackRequest, check: Callable[[str], None]
-    ) -> CallbackResponse:
-        host = urlsplit(request.url).hostname or ""
-        network = self.networks.get(host, host)
-        for tried in (*self.tried_first, network):
-            check(tried)
+    def send(self, request: CallbackRequest) -> CallbackResponse:
         self.sent.append(request)
-        response = (
-            self.on_get(request) if request.method == "GET" else self.on_post(request)
-        )
-        return replace(response, network=network)
+        answer = self.on_get if request.method == "GET" else self.on_post
+        return answer(request)
 
     def post(self, body: bytes, content_type: str | None = FORM) -> HubAnswer:
         return self.hub.answer(content_type, body)
 
     def subscribe(self, *names: str, **fields: str) -> None:
         """Subscriptions, each verified: of hosts below .example if they are named, otherwise of s.example."""
-        for callback in [
-            {"callback": f"https://{name}.example/"} for name in names
-        ] or [{}]:
-            assert self.post(form(**callback, **fields)).status == 202
+        for name in names or ("s",):
+            callback = f"https://{name}.example/" if names else "https://s.example/cb"
+            body = form(**{"callback": callback, **fields})
+            assert self.post(body).status == 202
             self.work()
 
     def ask(self, *names: str, **fields: str) -> set[int]:
@@ -205,30 +207,40 @@ class Bench:
         self.topics = topics(text, **more)
         self.hub.publish(self.topics)
 
+    def due(self) -> list[DueRow]:
+        """What is due, in its order: verifications, then deliveries."""
+        self.hub.scheduler.offer_due()
+        pools = self.hub.verifications, self.hub.deliveries
+        return [due for pool in pools for due in offered(pool)]
+
+    def perform(self, due: DueRow) -> None:
+        """Make an exchange, as a thread of a pool does."""
+        with self.begun(due):
+            self.hub.exchanges.perform(due)
+
+    @contextmanager
+    def begun(self, due: DueRow) -> Iterator[None]:
+        """An exchange that a thread has begun, and not ended."""
+        running = self.hub.verifications
+        assert isinstance(running, HandPool)
+        running.begun.add(due.id)
+        try:
+            yield
+        finally:
+            running.begun.discard(due.id)
+
     def work(self) -> None:
         """Do all that is due now and what follows at once from it, without a thread."""
         for _ in range(1000):
-            if not (due := self.started()):
+            due = self.due()
+            if not due:
                 break
-            for exchange in due:
-                self.hub.perform(exchange)
-        self.hub.upkeep()
-
-    def started(self) -> list[DueRow]:
-        """The exchanges that the hub's workers would begin now."""
-        lanes = self.hub.read_due()
-        return [
-            exchange for lane in lanes if (exchange := self.hub.schedule.take(lane))
-        ]
-
-    def begun(self, lane: str = "delivery") -> DueRow:
-        """The first exchange of a lane, which has begun."""
-        self.hub.read_due()
-        due = self.hub.schedule.take(lane)
-        assert due, f"no {lane} is due"
-        return due
+            for one in due:
+                self.perform(one)
+        self.hub.scheduler.keep_up()
 
     def wait(self, seconds: float) -> None:
+        """Let time pass. The clock may be set back, and then only the clock."""
         self.clock.now += seconds
         self.running_time.now += max(0.0, seconds)
         self.work()
@@ -247,15 +259,14 @@ class Bench:
 
     def rows(self, mode: str = "active") -> list[Row]:
         """The subscriptions, or the requests of a mode."""
-        return [
-            row
-            for row in list_subscriptions(self.settings.state_dir)
-            if row.mode == mode
-        ]
+        return [row for row in self.all_rows() if row.mode == mode]
+
+    def all_rows(self) -> list[Row]:
+        return list_rows(self.settings.state_dir)
 
     def states(self) -> list[tuple[str, int]]:
         """The mode of each row, and the failures of each subscription."""
-        rows = list_subscriptions(self.settings.state_dir)
+        rows = list_rows(self.settings.state_dir)
         return [(row.mode, row.failures if row.mode == "active" else 0) for row in rows]
 
     def hosts(self, mode: str = "active") -> list[str]:
@@ -265,6 +276,11 @@ class Bench:
         """The only one."""
         (row,) = self.rows()
         return row
+
+
+def offered(pool: Pool[DueRow]) -> list[DueRow]:
+    assert isinstance(pool, HandPool)
+    return pool.offered
 
 
 # ---- Real HTTPS callbacks ----------------------------------------------------------------------------------
@@ -351,9 +367,7 @@ class Lab(ThreadingHTTPServer):
     request_queue_size = 256
 
     def __init__(self, ca_file: Path):
-        super().__init__(
-            ("", 0), Exchange
-        )  # at every address of this machine, as `apart` needs it
+        super().__init__(("127.0.0.1", 0), Exchange)
         self.port = self.server_address[1]
         self.arrivals: list[Arrival] = []
         self.behaviours: dict[tuple[str, str], list[Behaviour]] = {}
@@ -363,10 +377,9 @@ class Lab(ThreadingHTTPServer):
         self.ca_file = ca_file
         self.ca.cert_pem.write_to_path(str(ca_file))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        names = [f"*.d{number}.example" for number in range(50)]  # of as many domains
-        self.ca.issue_cert(
-            "*.lab.example", *names, "localhost", "127.0.0.1"
-        ).configure_cert(context)
+        self.ca.issue_cert("*.lab.example", "localhost", "127.0.0.1").configure_cert(
+            context
+        )
         self.socket = context.wrap_socket(
             self.socket, server_side=True, do_handshake_on_connect=False
         )
@@ -425,13 +438,6 @@ def here(_: str) -> list[str]:
     return ["127.0.0.1"]
 
 
-def apart(host: str) -> list[str]:
-    """A resolver for which every host is on this machine, at an address of its own."""
-    return [
-        f"127.0.{zlib.crc32(host.encode()) >> 8 & 255}.{zlib.crc32(host.encode()) & 127 | 128}"
-    ]
-
-
 @contextmanager
 def left_alone() -> Iterator[int]:
     """A port; the test fails if anything connects to it."""
@@ -458,11 +464,11 @@ def running(
     lab: Lab,
     state_dir: Path,
     text: str = "one",
-    resolve: Resolve = apart,
+    resolve: Resolve = here,
     clock: Callable[[], float] = time.time,
     **changes: object,
 ) -> Iterator[hub.Hub]:
-    """A running hub that resolves every name to the lab, by default each name to an address of its own."""
+    """A running hub that by default resolves every name to the lab."""
     client = CallbackClient("lab/1.0", lab.ca_file, allow_private=True, resolve=resolve)
     subject = hub.Hub(
         settings(state_dir, allow_private=True, **changes), client.send, clock=clock
@@ -490,7 +496,7 @@ def ask(subject: hub.Hub, *callbacks: str, **fields: str) -> None:
 def settled(subject: hub.Hub, **counts: int) -> Callable[[], bool]:
     def holds() -> bool:
         with suppress(StoreFault):  # a busy store is counted at the next attempt
-            subject.upkeep()
+            subject.scheduler.keep_up()
         return counts.items() <= subject.counts().items()
 
     return holds

@@ -1,6 +1,6 @@
-"""Callback URLs, networks and domains: which callback URLs are accepted, and how they are grouped.
+"""Which callback URLs are accepted, and what the operator may select.
 
-Callback URLs - Networks and domains
+Callback URLs - Selection by the operator
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from reviewslib.websub.values import (
-    domain_of,
+from reviewslib.websub.callback_urls import (
     is_public,
-    network_of,
     normalized_url,
     parse_callback,
     selector,
@@ -125,45 +123,7 @@ def test_public_addresses_are_public_and_those_of_refused_urls_are_not() -> None
     assert [address for address in addresses if is_public(address)] == []
 
 
-# ---- Networks and domains ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ("203.0.113.1", "203.0.113.2", False),
-        ("2001:db8:1:2::1", "2001:db8:1:2:ffff::1", True),
-        ("2001:db8:1:2::1", "2001:db8:1:ffff::1", True),
-        ("2001:db8:1:2::1", "2001:db8:2:2::1", False),
-        ("::ffff:203.0.113.1", "203.0.113.1", True),
-        ("::ffff:203.0.113.1", "::ffff:203.0.113.2", False),
-    ],
-)
-def test_a_network_is_an_address_of_ipv4_or_48_bits_of_ipv6(
-    one: str, other: str, same: bool
-) -> None:
-    assert (network_of(one) == network_of(other)) == same
-
-
-@pytest.mark.parametrize(
-    ("host", "domain"),
-    [
-        ("example", "example"),
-        ("s.example", "s.example"),
-        ("a.b.s.example", "s.example"),
-        ("a.b.example.co.uk", "example.co.uk"),
-        ("co.uk", "co.uk"),
-        ("example.com.au", "example.com.au"),
-        ("a.b.info.de", "info.de"),
-        ("a.q7z.de", "q7z.de"),  # which somebody has bought
-        ("b.x.q7z.de", "q7z.de"),
-        ("a.name.github.io", "github.io"),  # names below it cost nothing
-    ],
-)
-def test_a_domain_is_two_labels_or_three_below_a_public_suffix(
-    host: str, domain: str
-) -> None:
-    assert domain_of(host) == domain
+# ---- Selection by the operator ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The store of the hub: its rows, the order in which they are due, and its errors when the disk fails.
+"""The store of the hub: its rows, what is due, and its errors when the disk fails.
 
 Rows - What is due - Trouble - Coming and going - For the operator
 """
@@ -13,22 +13,20 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from lab.hub_lab import FEED, IN_MEMORY, JSON_FEED, limited
+from lab.hub_lab import FEED, JSON_FEED, limited
 
+from reviewslib.websub.callback_urls import selector
+from reviewslib.websub.rows import Row, Rows
 from reviewslib.websub.store import (
     STORE_FILE_NAME,
     Store,
     StoreFault,
-    list_subscriptions,
+    list_rows,
     remove_subscriptions,
 )
-from reviewslib.websub.values import Row, Rows, domain_of, selector
 
 NOW = 1_800_000_000.0
 
@@ -42,22 +40,31 @@ def row(
 ) -> Row:
     """A row of the callback of this name at a host."""
     url = f"https://{host}/{name}"
-    asked = f"https://reviews.example{path}", mode, b"\x00secret", 3600
-    usual = {"digest": "old", "network": "192.0.2.1"}
-    return Row(
-        path, url, url, host, domain_of(host), *asked, NOW, NOW + 60, NOW
-    )._replace(**usual | more)
+    usual = Row(
+        path=path,
+        callback_key=url,
+        callback=url,
+        host=host,
+        topic_url=f"https://reviews.example{path}",
+        mode=mode,
+        secret=b"\x00secret",
+        lease_seconds=3600,
+        since=NOW,
+        expires_at=NOW + 60,
+        due_at=NOW,
+        digest="old",
+    )
+    return usual._replace(**more)
 
 
 def put(store: Store, *rows: Row) -> None:
     with store.transaction() as transaction:
-        for each in rows:
-            transaction.save({}, {each.mode: each})
+        transaction.save((), rows)
 
 
-def get(store: Store, of: Row, now: float = NOW) -> Rows:
+def get(store: Store, of: Row) -> Rows:
     with store.transaction() as transaction:
-        return transaction.rows_of(of, now)
+        return transaction.rows_of(of)
 
 
 def opened(directory: Path) -> Store:
@@ -73,151 +80,220 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield made
 
 
-# ---- Rows --------------------------------------------------------------------------------------------------
+# ---- Rows ------------------------------------------------------------------------------
 
 
-def test_the_id_of_a_replaced_or_deleted_row_is_never_used_again(store: Store) -> None:
-    put(store, row("subscribe"), row("unsubscribe"), row("subscribe"))
+def test_the_id_of_a_deleted_row_is_never_used_again(store: Store) -> None:
+    # given two rows of a pair, which are deleted
+    put(store, row("subscribe"), row("unsubscribe"))
     with store.transaction() as transaction:
-        transaction.save(transaction.rows_of(row(), NOW), {})
+        transaction.save(transaction.rows_of(row()), ())
+
+    # when another one is stored
     put(store, row())
-    assert get(store, row()) == {"active": row(id=4)}
+
+    # then it has an id of its own
+    assert get(store, row()) == (row(id=3),)
 
 
-@pytest.mark.parametrize(
-    ("now", "modes", "expired"),
-    [
-        (NOW + 59, {"active", "subscribe"}, ["subscribe"]),
-        (NOW + 60, {"subscribe"}, ["active", "subscribe"]),
-    ],
-)
-def test_a_subscription_is_read_until_its_lease_ends(
-    store: Store, now: float, modes: set[str], expired: list[str]
-) -> None:
-    put(store, row(), row("subscribe", expires_at=NOW + 59))
-    assert get(store, row(), now).keys() == modes
+def test_a_state_of_a_pair_is_saved_as_the_difference(store: Store) -> None:
+    # given three rows
+    put(store, row(), row("subscribe"), row("unsubscribe"))
+    before = get(store, row())
+
+    # when one is changed, one is gone, and one is new
+    changed = before[0]._replace(failures=2, secret=None)
     with store.transaction() as transaction:
-        assert [each.mode for each in transaction.expire(now)] == expired
+        transaction.save(before, (changed, before[1], row("denied")))
+
+    # then the store has just that
+    assert get(store, row()) == (changed, before[1], row("denied", id=4))
+
+
+def test_only_what_has_ended_expires(store: Store) -> None:
+    # given rows that end at different moments
+    put(store, row(expires_at=NOW + 60), row("subscribe", expires_at=NOW + 59))
+
+    # when it is the end of the first one
+    with store.transaction() as transaction:
+        expired = transaction.expire(NOW + 59)
+
+    # then this one is gone
+    assert [each.mode for each in expired] == ["subscribe"]
+    assert get(store, row()) == (row(id=1),)
 
 
 def test_the_content_of_one_callback_and_topic_is_forgotten(store: Store) -> None:
+    # given rows of three pairs
     put(store, row(), row("subscribe"), row(name="b"), row(path=JSON_FEED))
+
+    # when it is unknown what the callback of one has
     with store.transaction() as transaction:
         transaction.forget_content(row())
-        assert [each.digest for each in transaction.rows("ORDER BY id")] == [
-            "",
-            "",
-            "old",
-            "old",
-        ]
+        digests = [each.digest for each in transaction.rows("ORDER BY id")]
+
+    # then all rows of this pair say so
+    assert digests == ["", "", "old", "old"]
 
 
 def test_counts_concern_subscriptions_to_published_topics(store: Store) -> None:
-    active = (
+    # given subscriptions to a published topic and to another, and other rows
+    put(
+        store,
         row(name="a", digest="new"),
         row(name="b", failures=2),
-        row(name="c", expires_at=NOW),
+        row(name="d", path=JSON_FEED),
+        row("subscribe", "e"),
+        row("unsubscribe", "f"),
+        row("denied", "g", failures=1),
     )
-    of_another = row(name="d", host="t.example", path=JSON_FEED, network="192.0.2.2")
-    put(store, *active, of_another, row("subscribe", "e"), row("denied", "f"))
+
+    # when they are counted
     with store.transaction() as transaction:
-        assert transaction.usage("s.example", "192.0.2.1", NOW) == (3, 2, 2)
-        assert transaction.usage("t.example", None, NOW) == (3, 1, 0)
-        transaction.expire(NOW)
-        assert transaction.counts({FEED: "new"}) == {
-            "active": 3,
-            "pending": 1,
-            "failing": 1,
-            "behind": 1,
-        }
+        counts = transaction.counts({FEED: "new"})
+
+    # then notices count for nothing, and the other topic is not behind
+    assert counts == {"active": 3, "pending": 2, "failing": 1, "behind": 1}
 
 
-def waiting(**of_row: int) -> list[Row]:
-    """The requests of 20 domains, which fill the table; the row of the first domain is as told."""
-    rows = [
-        row("subscribe", str(n), f"h.d{n % 20}.example", network=None, turn=n // 20)
-        for n in range(1000)
+def test_beyond_the_most_that_may_wait_the_failed_and_then_the_oldest_go(
+    store: Store,
+) -> None:
+    # given a subscription, and more that waits than may
+    put(
+        store,
+        row(name="a", failures=9),
+        row("subscribe", "b"),
+        row("subscribe", "c", failures=1),
+        row("denied", "d", failures=2),
+        row("subscribe", "e"),
+    )
+
+    # when two may wait
+    with store.transaction() as transaction:
+        excess = transaction.remove_excess(2)
+
+    # then those go that failed most often, then the oldest, and no subscription
+    assert {each.callback[-1] for each in excess} == {"c", "d"}
+    assert [each.callback[-1] for each in store_rows(store)] == ["a", "b", "e"]
+
+
+def store_rows(store: Store) -> list[Row]:
+    with store.transaction() as transaction:
+        return list(transaction.rows("ORDER BY id"))
+
+
+PLACES = [
+    row(name="0"),
+    row(name="1", failures=1),
+    row(name="2", expires_at=NOW),
+    row(name="3", failures=1),
+    row(name="4", failures=2),
+    row(name="5", failures=2),
+    row(name="6"),
+]
+
+
+@pytest.mark.parametrize(
+    ("older", "name"),
+    [
+        pytest.param(0, "5", id="the most failures, then the youngest"),
+        pytest.param(5, None, id="nobody fails among the younger"),
+        pytest.param(9, None, id="there are no younger ones"),
+    ],
+)
+def test_the_one_to_give_up_its_place_is_failing_and_young(
+    store: Store, older: int, name: str | None
+) -> None:
+    # given living subscriptions, some of which fail
+    put(store, *PLACES)
+
+    # when one has to go, but none of the older ones
+    with store.transaction() as transaction:
+        chosen = transaction.failing_subscription(older, NOW)
+
+    # then it is this one
+    assert (chosen.callback[-1] if chosen else None) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "older"),
+    [
+        pytest.param("0", 0, id="the oldest"),
+        pytest.param("3", 2, id="one that has ended does not count"),
+        pytest.param("new", 6, id="a newcomer is the youngest"),
+    ],
+)
+def test_the_older_subscriptions_are_counted(
+    store: Store, name: str, older: int
+) -> None:
+    # given living subscriptions
+    put(store, *PLACES)
+
+    # when a request for one of the callbacks is asked
+    with store.transaction() as transaction:
+        count = transaction.older_subscriptions(row("subscribe", name), NOW)
+
+    # then this many living ones are older
+    assert count == older
+
+
+# ---- What is due -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("stored", "is_due"),
+    [
+        pytest.param(row(), True, id="other content"),
+        pytest.param(row(digest=""), True, id="unknown content"),
+        pytest.param(row(digest="new"), False, id="the same content"),
+        pytest.param(row(path="/gone.xml"), False, id="no such topic now"),
+        pytest.param(row(expires_at=NOW), False, id="the lease has ended"),
+        pytest.param(row(due_at=NOW + 1), False, id="later"),
+        pytest.param(row(due_at=NOW + 101), True, id="the clock was set back"),
+        pytest.param(row("subscribe"), True, id="a request"),
+        pytest.param(row("unsubscribe"), True, id="a request to unsubscribe"),
+        pytest.param(row("subscribe", due_at=NOW + 1), False, id="a request, later"),
+        pytest.param(row("subscribe", expires_at=NOW), False, id="a request of old"),
+        pytest.param(row("denied"), True, id="a notice"),
+    ],
+)
+def test_what_differs_is_due(store: Store, stored: Row, is_due: bool) -> None:
+    # given a row
+    put(store, stored)
+
+    # when the topic has new content, and no delay is longer than 100 seconds
+    with store.transaction() as transaction:
+        due = transaction.due({FEED: "new"}, NOW, NOW + 100)
+
+    # then it is due if there is something to send
+    assert [each.id for each in due] == ([1] if is_due else [])
+
+
+def test_a_due_row_says_what_its_order_depends_on(store: Store) -> None:
+    # given a subscription with a request, and a request and a notice of others
+    put(
+        store,
+        row(took=3.5),
+        row("subscribe", took=0.5),
+        row("subscribe", name="b"),
+        row("denied", name="c", due_at=NOW - 1),
+        row(name="d", expires_at=NOW, digest="new"),
+        row("unsubscribe", name="d"),
+    )
+
+    # when what is due is read
+    with store.transaction() as transaction:
+        due = transaction.due({FEED: "new"}, NOW, NOW)
+
+    # then a request is one of a subscriber only while that is living
+    assert sorted(map(tuple, due)) == [
+        (1, NOW, 3.5, True, False),
+        (2, NOW, 0.5, False, True),
+        (3, NOW, 0.0, False, False),
+        (4, NOW - 1, 0.0, False, False),
+        (6, NOW, 0.0, False, False),
     ]
-    return [rows[0]._replace(**of_row), *rows[1:]]
-
-
-@pytest.mark.parametrize(
-    ("of_row", "turn", "evicted"),
-    [
-        ({}, 48, "980"),  # the oldest of those with the highest turn
-        ({}, 49, None),
-        ({"failures": 1}, 49, "0"),
-        ({"turn": 50, "failures": 1}, 0, "0"),
-    ],
-)
-def test_a_full_table_evicts_the_highest_turn_or_a_failed_request(
-    store: Store, of_row: dict[str, int], turn: int, evicted: str | None
-) -> None:
-    put(store, *waiting(**of_row))
-    with store.transaction() as transaction:
-        newcomer = row("subscribe", "new", network=None, turn=turn)
-        assert transaction.make_room(newcomer) == (evicted is not None)
-        left = {each.callback.rpartition("/")[2] for each in transaction.rows()}
-    assert {str(number) for number in range(1000)} - left == (
-        {evicted} if evicted else set()
-    )
-
-
-# ---- What is due -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("due", "lane"),
-    [
-        (row(), "delivery"),
-        (row(took=2.0), "delivery"),
-        (row(took=2.1), "retry"),
-        (row(failures=1), "retry"),
-        (row(digest=""), "delivery"),
-        (row(digest="new"), None),
-        (row(path="/gone.xml"), None),
-        (row(expires_at=NOW), None),
-        (row(due_at=NOW + 1), None),
-        (row(due_at=NOW + 101), "delivery"),  # before the clock was set back
-        (row("subscribe"), "renewal"),
-        (row("unsubscribe"), "renewal"),
-        (row("subscribe", network=None), "newcomer"),
-        (row("subscribe", due_at=NOW + 1), None),
-        (row("subscribe", expires_at=NOW), None),
-        (row("denied"), "notice"),
-    ],
-)
-def test_a_due_row_has_a_lane(store: Store, due: Row, lane: str | None) -> None:
-    put(store, due)
-    with store.transaction() as transaction:
-        due_rows = transaction.due({FEED: "new"}, NOW, NOW + 100)
-        assert [each.lane for each in due_rows] == ([lane] if lane else [])
-        assert [transaction.row(each) for each in due_rows] == (
-            [due._replace(id=1)] if lane else []
-        )
-
-
-ORDERS = {"took": st.sampled_from([0.0, 0.9, 1.9, 5.0]), "failures": st.integers(0, 2)}
-ORDERS |= {"turn": st.integers(0, 2), "due_at": st.floats(NOW - 2, NOW)}
-
-
-@given(st.lists(st.fixed_dictionaries(ORDERS), max_size=8))
-def test_due_rows_are_in_the_order_of_seconds_failures_turn_and_time(
-    orders: list[dict[str, Any]],
-) -> None:
-    rows = [row(name=str(number), **order) for number, order in enumerate(orders)]
-    with (
-        TemporaryDirectory(dir=IN_MEMORY) as directory,
-        closing(opened(Path(directory))) as store,
-    ):
-        put(store, *rows)
-        with store.transaction() as transaction:
-            keys = [due.key for due in transaction.due({FEED: "new"}, NOW, NOW)]
-    in_order = sorted(
-        rows,
-        key=lambda each: (int(each.took), each.failures > 0, each.turn, each.due_at),
-    )
-    assert keys == [each.key for each in in_order]
 
 
 # ---- Trouble -----------------------------------------------------------------------------------------------
@@ -360,10 +436,7 @@ def test_a_store_in_trouble_says_so_once_until_it_works(
         store.keep_open()
         assert store.trouble is None
         put(store, row("subscribe"))
-        assert get(store, row()) == {
-            "active": row(id=1),
-            "subscribe": row("subscribe", id=2),
-        }
+        assert get(store, row()) == (row(id=1), row("subscribe", id=2))
     begin, end = caplog.messages
     assert begin.startswith("the hub cannot store requests: ") and reason in begin
     assert end == "the hub can store requests again"
@@ -389,9 +462,8 @@ def test_a_replaced_store_takes_nothing_until_it_is_locked(
             "the hub's store was replaced: all its subscribers get the content anew"
             in caplog.messages
         )
-        assert get(store, row()) == {"active": row(id=1, digest="")}, (
-            "it may be older than the last delivery"
-        )
+        # It may be older than the last delivery.
+        assert get(store, row()) == (row(id=1, digest=""),)
         with pytest.raises(StoreFault, match="another hub"):
             opened(state_dir)
         opened(other_dir).close()  # nobody holds it any more
@@ -403,7 +475,7 @@ def test_a_replaced_store_takes_nothing_until_it_is_locked(
 def test_listing_is_by_topic_and_host_and_changes_nothing(
     store: Store, tmp_path: Path
 ) -> None:
-    assert list_subscriptions(tmp_path / "elsewhere") == []
+    assert list_rows(tmp_path / "elsewhere") == []
     active = [
         row(host="a.example", path=JSON_FEED),
         row(host="a.example"),
@@ -411,13 +483,13 @@ def test_listing_is_by_topic_and_host_and_changes_nothing(
     ]
     others = [
         row("denied", host="a.example"),
-        row("subscribe", host="c.example", network=None),
+        row("subscribe", host="c.example"),
     ]
     put(store, *reversed([*active, *others]))
     for close in (lambda: None, store.close):
         close()
         before = sorted(tmp_path.iterdir())
-        listed = [each._replace(id=0) for each in list_subscriptions(tmp_path)]
+        listed = [each._replace(id=0) for each in list_rows(tmp_path)]
         assert (listed, sorted(tmp_path.iterdir())) == ([*active, *others], before)
 
 
@@ -430,13 +502,12 @@ def test_the_operator_removes_selected_rows_beside_an_open_store(
         row(),
         *stay,
         row(name="d", expires_at=NOW),
-        row("subscribe", "b", network=None),
+        row("subscribe", "b"),
     )
     removed = remove_subscriptions(tmp_path, selector("s.example"), clock=lambda: NOW)
     assert [each.callback[-1] for each in removed] == ["a", "d", "b"]
     left = [
-        (each.callback[-1], each.mode, each.outcome)
-        for each in list_subscriptions(tmp_path)
+        (each.callback[-1], each.mode, each.outcome) for each in list_rows(tmp_path)
     ]
     notice = ("a", "denied", "removed by the operator of the hub")
     assert left == [("c", "active", ""), notice, ("c", "unsubscribe", "")]

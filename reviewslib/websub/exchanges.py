@@ -1,0 +1,286 @@
+"""An exchange with a callback in three steps: claim a due row, send, record the result.
+
+Claim and record are a transaction each, and nothing is sent inside one. Between two steps anything may happen
+to the row: other exchanges of its pair, forms, the operator, the end of the process. Therefore each
+transaction looks at the rows as they then are, and `transitions` decides.
+
+This module must not know how rows change, in which order they are due, or in which thread it runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from reviewslib.websub.callback_messages import (
+    CallbackRequest,
+    CallbackResponse,
+    denial_notice,
+    notification,
+    verification,
+)
+from reviewslib.websub.journal import log_bug, log_event
+from reviewslib.websub.order import DueRow
+from reviewslib.websub.outages import Silences
+from reviewslib.websub.rows import (
+    MAX_DELAY_SECONDS,
+    RETRY_JITTER,
+    HubSettings,
+    Published,
+    Row,
+    Rows,
+    Topic,
+)
+from reviewslib.websub.store import Store, StoreFault, Transaction
+from reviewslib.websub.transitions import (
+    Outcome,
+    Result,
+    Room,
+    Transition,
+    granted_lease,
+    is_still_due,
+    outcome_of_delivery,
+    outcome_of_notice,
+    outcome_of_verification,
+    transition_of,
+)
+
+# How often a result is offered to a store that cannot be written.
+STORE_RETRY_SECONDS = 1.0
+
+Send = Callable[[CallbackRequest], CallbackResponse]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A row that nobody else sends for now, and what is to be sent."""
+
+    row: Row
+    request: CallbackRequest
+    sent_at: float
+    digest: str = ""  # of the content of a delivery
+    challenge: str = ""  # of a verification
+    lease_seconds: int = 0  # that the challenge grants
+
+
+class Exchanges:
+    """Makes the exchanges of a hub. Thread-safe."""
+
+    def __init__(
+        self,
+        settings: HubSettings,
+        store: Store,
+        published: Published,
+        send: Send,
+        *,
+        clock: Callable[[], float] = time.time,
+        running_time: Callable[[], float] = time.monotonic,
+        jitter: Callable[[], float] = random.random,
+    ):
+        """`send` is the method of a `CallbackClient`; it raises nothing."""
+        self.silences = Silences()
+        self._settings = settings
+        self._store = store
+        self._published = published
+        self._send = send
+        self._clock = clock
+        self._running_time = running_time
+        self._jitter = jitter
+        self._stopping = threading.Event()
+
+    def stop(self) -> None:
+        """Let no exchange wait for the store any longer."""
+        self._stopping.set()
+
+    def perform(self, due: DueRow) -> None:
+        """Make the exchange of a row that was due, and wait until its result is stored."""
+        try:
+            claim = self.claim(due)
+        except StoreFault:
+            # Nothing was sent, so the row stays due. The store has logged the fault.
+            return
+        if claim is None:
+            return
+        try:
+            self._keep_recording(claim, self.send(claim))
+        except Exception:
+            # A bug, perhaps after the sending.
+            log_bug(claim.row)
+            self._keep_recording(claim, self._unexpected(claim))
+
+    # ---- The three steps ----
+
+    def claim(self, due: DueRow) -> Claim | None:
+        """Take a row that was due. None if nothing is to be sent any more. Raises StoreFault.
+
+        What a callback has is unknown from here on until the result of a delivery is
+        stored. So the current content is sent again after a kill, or when the result was
+        lost, even if the content is by then what the callback had before.
+        """
+        now = self._clock()
+        with self._store.transaction() as transaction:
+            row = transaction.row(due.id)
+            topic = self._published.topics.get(row.path) if row else None
+            topic_digest = topic.digest if topic else None
+            if row is None or not is_still_due(row, due.due_at, topic_digest, now):
+                return None
+            if row.is_subscription and topic:
+                transaction.forget_content(row)
+                return self._delivery(row, topic, now)
+            if row.is_request:
+                older = transaction.older_subscriptions(row, now)
+                return self._verification(row, older, now)
+        return Claim(row=row, request=denial_notice(row, self._settings), sent_at=now)
+
+    def send(self, claim: Claim) -> Result:
+        """Send what was claimed, and judge what comes back."""
+        began_at = self._running_time()
+        response = self._send(claim.request)
+        ended_at = self._running_time()
+        silent_seconds = self._silent_seconds(claim.row, response, ended_at)
+        return Result(
+            outcome=self._outcome(claim, response, silent_seconds is not None),
+            words=response.outcome,
+            sent_at=claim.sent_at,
+            ended_at=self._clock(),
+            took=ended_at - began_at,
+            digest=claim.digest,
+            lease_seconds=claim.lease_seconds,
+            retry_after=response.retry_after,
+            pause_seconds=self._pause_seconds(silent_seconds),
+            retry_delays=self._retry_delays(),
+        )
+
+    def record(self, claim: Claim, result: Result) -> None:
+        """Store what follows from a result. Raises StoreFault."""
+        with self._store.transaction() as transaction:
+            before = transaction.rows_of(claim.row)
+            transition = transition_of(
+                before, claim.row.id, self._with_room(transaction, claim, result)
+            )
+            if transition.evicted:
+                before = (*before, transition.evicted)
+            transaction.save(before, transition.rows)
+        lost = lost_subscriptions(before, transition.rows)
+        for subscription in lost:
+            self.silences.forget(subscription.id)
+        is_lost = claim.row.id in {row.id for row in lost}
+        self._tell(claim.row, transition, result, is_warning=is_lost)
+
+    def _keep_recording(self, claim: Claim, result: Result) -> None:
+        """Record a result as soon as the store can be written.
+
+        If the hub stops meanwhile, the exchange is repeated after the next start.
+        """
+        while True:
+            try:
+                self.record(claim, result)
+                return
+            except StoreFault:
+                if self._stopping.wait(STORE_RETRY_SECONDS):
+                    return
+
+    # ---- Claims ----
+
+    def _delivery(self, subscription: Row, topic: Topic, now: float) -> Claim:
+        return Claim(
+            row=subscription,
+            request=notification(subscription, topic, self._settings),
+            sent_at=now,
+            digest=topic.digest,
+        )
+
+    def _verification(self, request: Row, older: int, now: float) -> Claim:
+        lease_seconds = granted_lease(request, older, self._settings)
+        challenge = secrets.token_urlsafe(32)
+        return Claim(
+            row=request,
+            request=verification(request, lease_seconds, challenge, self._settings),
+            sent_at=now,
+            challenge=challenge,
+            lease_seconds=lease_seconds,
+        )
+
+    # ---- Results ----
+
+    def _outcome(
+        self, claim: Claim, response: CallbackResponse, is_outage: bool
+    ) -> Outcome:
+        if claim.row.is_subscription:
+            return outcome_of_delivery(response, is_outage=is_outage)
+        if claim.row.is_request:
+            return outcome_of_verification(response, claim.challenge)
+        return outcome_of_notice(response)
+
+    def _silent_seconds(
+        self, row: Row, response: CallbackResponse, now: float
+    ) -> float | None:
+        """How long a subscription has been silent, if that is an outage of our own side."""
+        if response.is_sign_of_life:
+            self.silences.end()
+            return None
+        if response.own_fault or not row.is_subscription:
+            return None
+        return self.silences.outage_seconds(row.id, now)
+
+    def _pause_seconds(self, silent_seconds: float | None) -> float:
+        """The delay after an attempt that does not count as a failure.
+
+        In an outage it is as long as the outage has lasted, so that a long one costs few
+        attempts, and the end of a short one is noticed soon.
+        """
+        pause_seconds = self._settings.pause_seconds
+        if silent_seconds is None:
+            return pause_seconds
+        return min(max(pause_seconds, silent_seconds), MAX_DELAY_SECONDS)
+
+    def _retry_delays(self) -> tuple[float, ...]:
+        growth = 1 + RETRY_JITTER * self._jitter()
+        return tuple(seconds * growth for seconds in self._settings.retry_delays)
+
+    def _unexpected(self, claim: Claim) -> Result:
+        """The result of an exchange in which this program failed."""
+        return Result(
+            outcome=Outcome.EXCUSED,
+            words="unexpected error",
+            sent_at=claim.sent_at,
+            ended_at=self._clock(),
+            took=claim.row.took,
+            pause_seconds=self._settings.pause_seconds,
+            retry_delays=self._settings.retry_delays,
+        )
+
+    def _with_room(
+        self, transaction: Transaction, claim: Claim, result: Result
+    ) -> Result:
+        """The result of a confirmed subscription, with the places that are left for it."""
+        is_confirmed = result.outcome is Outcome.CONFIRMED
+        if not (is_confirmed and claim.row.mode == "subscribe"):
+            return result
+        now = result.ended_at
+        count = transaction.count_subscriptions(now)
+        if count < self._settings.max_subscriptions:
+            return result
+        failing = transaction.failing_subscription(self._settings.older_half, now)
+        return replace(result, room=Room(is_full=True, failing=failing))
+
+    def _tell(
+        self, row: Row, transition: Transition, result: Result, *, is_warning: bool
+    ) -> None:
+        if transition.line:
+            level = logging.WARNING if is_warning else logging.INFO
+            log_event(row, f"{transition.line}: {result.words}", level)
+        if transition.evicted:
+            line = "removed: it was failing, and its place was needed"
+            log_event(transition.evicted, line, logging.WARNING)
+
+
+def lost_subscriptions(before: Rows, after: Rows) -> list[Row]:
+    """The subscriptions that a transition has ended."""
+    kept = {row.id for row in after}
+    return [row for row in before if row.is_subscription and row.id not in kept]
