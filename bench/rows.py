@@ -345,6 +345,26 @@ def searches(lab: Lab) -> Iterator[Figure]:
     yield Figure("GET p99 beside 50 unseen searches, 10000", p99(latencies), "ms", 40)
 
 
+# Any text has these letters, so that a page marks many places.
+UNSEEN_LIST = "/reviews?query=%s+e&since=%s&min_rating=%d"
+
+
+def lists(lab: Lab) -> Iterator[Figure]:
+    """GETs of a prepared document while 10 connections ask for list pages, 10,000 reviews."""
+    with lab.daemon(lab.data(10_000)) as ours, ThreadPoolExecutor(1) as pool:
+        load = pool.submit(
+            rate, ours, lab.seconds + 2, template=UNSEEN_LIST, connections=10
+        )
+        time.sleep(1)
+        with probe(ours, PREPARED) as latencies:
+            time.sleep(lab.seconds)
+        yield Figure("list pages, 10000", load.result(), "a second")
+    beside = "beside 10 connections of list pages, 10000"
+    yield Figure(f"GET p50 {beside}", median(latencies), "ms", 2)
+    yield Figure(f"GET p99 {beside}", p99(latencies), "ms", 20)
+    yield Figure(f"longest GET {beside}", max(latencies), "ms")
+
+
 def unread(lab: Lab) -> Iterator[Figure]:
     """1,000 connections, less those for the probe, that request the largest response and read nothing."""
     with lab.daemon(lab.data(10_000)) as ours:
@@ -482,6 +502,7 @@ ROWS = (
     reload,
     memory,
     searches,
+    lists,
     unread,
     slow,
     stop,

@@ -8,15 +8,15 @@ import os
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
-from itertools import count
-from typing import NamedTuple
+from itertools import count, permutations
+from typing import Any, NamedTuple
 
 import pytest
 from lab.attack_lab import ATTACKER, requests
 from lab.proxy_lab import JSON_TYPE, PROXIES, Instance, Proxy, running_proxy
-from lab.services import ROOT
+from lab.services import ROOT, SAMPLE, Address, Response, fetch
 from lab.tools import program
 
 from reviewslib import links
@@ -29,6 +29,7 @@ CLIENTS = [f"127.0.4.{number}" for number in range(1, 17)]
 PAUSE_SECONDS = 0.13  # between two requests of a client, so that it stays below the limit of its address
 SILENT = b"the service does not answer\n"
 OFFSETS = count()
+FIRST_ID = json.loads((SAMPLE / "reviews.json").read_bytes())["reviews"][0]["id"]
 
 
 class Site(NamedTuple):
@@ -132,6 +133,111 @@ def test_gzip_is_sent_to_clients_that_accept_it(
         "gzip",
         None,
     ]
+
+
+# What a client may do with a header field to have two values of it (RFC 9112 section 5.2
+# has the folded form, RFC 9110 section 5.3 the others).
+FORMS = {
+    "once": "{name}: {first}, {second}",
+    "twice": "{name}: {first}\r\n{name}: {second}",
+    "in two cases": "{name}: {first}\r\n{upper}: {second}",
+    "folded": "{name}: {first},\r\n {second}",
+    "empty and once more": "{name}:\r\n{name}: {second}",
+}
+KEYED_FIELDS = {
+    "accept": ("text/html", "text/markdown", "application/json"),
+    "accept-encoding": ("gzip", "identity", "br"),
+}
+
+
+def kind_of(answer: tuple[int, Mapping[str, str], bytes]) -> tuple[int, str, str]:
+    """What tells the representations of a URL apart: status, media type, coding."""
+    status, headers, _ = answer
+    return status, headers["content-type"], headers.get("content-encoding", "")
+
+
+def kind_from_service(site: Site, path: str, name: str, value: str) -> Any:
+    """The representation that the service itself sends to this client."""
+    answer = fetch_from(site.instances[0].port, path, **{name: value})
+    return kind_of((answer.status, answer.headers, answer.body))
+
+
+def fetch_from(port: int, path: str, **headers: str) -> Response:
+    return fetch(Address(port, pid=0, base_url=""), path, **headers)
+
+
+def send_raw(proxy: Proxy, path: str, fields: str, source: str) -> None:
+    """A request whose header fields are these bytes; its response is read."""
+    head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{fields}\r\n\r\n"
+    with closing(proxy.connected(source)) as connection:
+        connection.sendall(head.encode("latin-1"))
+        while connection.recv(65536):
+            pass
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", KEYED_FIELDS)
+@pytest.mark.parametrize("path", ["/", f"/reviews/{FIRST_ID}"])
+def test_two_values_of_a_field_change_nothing_for_other_clients(
+    site: Site, path: str, name: str, form: str
+) -> None:
+    number = next(OFFSETS)
+    source = f"127.0.5.{number % 250 + 1}"
+    for first, second in permutations(KEYED_FIELDS[name], 2):
+        # given
+        target = f"{path}?{number}-{first}-{second}"
+        fields = FORMS[form].format(
+            name=name, upper=name.upper(), first=first, second=second
+        )
+
+        # when
+        send_raw(site.nginx, target, fields, source)
+
+        # then
+        for value in (first, second):
+            got = site.nginx.ask(target, **{name: value})
+            assert kind_of(got) == kind_from_service(site, target, name, value)
+
+
+def test_each_field_of_a_cache_key_is_passed_on_as_the_key_has_it() -> None:
+    text = (ROOT / "deploy" / "nginx.conf").read_text(encoding="utf-8")
+    keys = " ".join(re.findall("proxy_cache_key (.*);", text))
+    passed_on = set(re.findall(r"proxy_set_header \S+ (\$\w+);", text))
+
+    of_the_line = {"$uri", "$request_uri"}
+    assert set(re.findall(r"\$\w+", keys)) - of_the_line <= passed_on
+
+
+@pytest.mark.parametrize("length", [1_000, 3_000, 4_000, 8_000, 12_000, 15_000])
+@pytest.mark.parametrize(
+    "start",
+    [
+        pytest.param("/reviews?query=", id="list"),
+        pytest.param(f"{links.SEARCH_PATH}?query=", id="search"),
+        pytest.param("/reviews/?query=", id="redirect, which repeats it"),
+        pytest.param("/nothing/", id="path"),
+    ],
+)
+def test_a_query_passes_in_every_length_that_the_service_takes(
+    site: Site, start: str, length: int
+) -> None:
+    path = start + "a" * length
+    source = f"127.0.6.{next(OFFSETS) % 250 + 1}"
+
+    status, _, _ = site.nginx.ask(path, source=source)
+
+    assert status == fetch_from(site.instances[0].port, path).status
+
+
+@pytest.mark.parametrize("end", ["%0A", "%0D%0A", "%0AX-Injected:%20a"])
+@pytest.mark.parametrize("path", ["/reviews.json", "/feed.xml", "/mcp"])
+def test_a_line_end_behind_a_path_makes_another_path(
+    nginx: Proxy, path: str, end: str
+) -> None:
+    status, _, body = nginx.ask(path + end, source="127.0.0.7")
+
+    assert status == 404
+    assert b"There is nothing at" in body
 
 
 # ---- Both ----
