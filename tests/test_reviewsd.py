@@ -187,6 +187,27 @@ def test_the_log_of_a_start_has_absent_insights_and_what_is_served(
     )
 
 
+@pytest.mark.slow
+def test_a_hundred_thousand_reviews_load_in_2_gb(tmp_path: Path) -> None:
+    # given
+    words = "Kind people and no waiting, back without pain since March. " * 6
+    reviews = [review(f"{number:08}", text=words) for number in range(100_000)]
+    flags = write_reviews(tmp_path, *reviews)
+
+    # when
+    with subprocess.Popen(
+        daemon_command("--check", *flags), stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        summary = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+
+    # then
+    assert status == 0
+    assert summary.startswith(b"100,000 reviews of Larkspur")
+    assert usage.ru_maxrss * 1024 < 2_000_000_000
+
+
 # ---- Systems ----
 
 ELSEWHERE = """

@@ -649,6 +649,25 @@ def test_a_file_of_millions_of_objects_is_refused_before_it_is_parsed(
         assert fault_lines(container * count)[0].startswith(f"reviews.json: {reason}")
 
 
+def test_a_file_of_more_than_200000_reviews_is_one_fault_whatever_is_in_them() -> None:
+    many = file_bytes({"reviews": [{}] * 200_001})
+
+    lines = fault_lines(many)
+
+    reason = "has 200,001 reviews; at most 200,000 can be served"
+    assert lines == [f"reviews.json /reviews: {reason}"]
+
+
+def test_as_many_reviews_as_can_be_served_are_served(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(reading, "MAX_REVIEWS", 2)
+
+    dataset = loaded(a_file(review("1"), review("2")))
+
+    assert len(dataset.reviews) == 2
+
+
 def test_a_review_that_is_served_has_at_most_64_kib_of_json() -> None:
     room = 65_536 - len(compact(served(loaded(a_file(review("1", text=""))))[0]))
     fits = review("1", text="é" * (room // 2))

@@ -26,6 +26,7 @@ from lab.export_lab import (
 from lab.services import ROOT, SAMPLE
 
 from reviewslib import files
+from reviewslib.dataset import reading
 from reviewslib.dataset.contract import shipped_contract
 from reviewslib.dataset.reviews import load
 from reviewslib.importer import command, options
@@ -370,6 +371,16 @@ def test_a_count_without_reviews_names_the_missing_file(shop: Shop) -> None:
     assert shop.refused("--count").startswith(
         f"reviews.json: no such file in {shop.data}\n"
     )
+
+
+def test_more_reviews_than_can_be_served_are_refused_before_anything_is_written(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "MAX_REVIEWS", 2)
+
+    reason = shop.refused(shop.page(item(1), item(2), item(3)), "--name", "B")
+
+    assert "has 3 reviews; at most 2 can be served" in reason
 
 
 # ---- Failures ----

@@ -8,6 +8,7 @@ import logging
 import signal
 import sys
 import threading
+from functools import partial
 from typing import Any
 
 from reviewslib.messages import Request, Response
@@ -32,9 +33,8 @@ class Stub:
         if request.path == "/go-on":
             self.go_on.set()
         if request.path == "/signal":
-            threading.Timer(
-                0.3, self.take_the_signal
-            ).start()  # by then the event loop is idle
+            # By then the event loop is idle.
+            threading.Timer(0.3, self.take_the_signal).start()
         return EMPTY
 
     def respond(self, request: Request) -> Response:
@@ -50,7 +50,13 @@ class Stub:
 
     def before_stop(self, seconds: float) -> None:
         """Wait for /go-on."""
-        print("stopping", self.go_on.wait(seconds), file=sys.stderr, flush=True)
+        say(f"stopping {self.go_on.wait(seconds)}")
+
+
+def say(line: str) -> None:
+    """One write: `print` makes two, and the line of another thread may come between."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
 
 
 def main() -> None:
@@ -64,9 +70,7 @@ def main() -> None:
         max_connections=500,
         access_log=True,
         manager=ServiceManager(),
-        ready=lambda: print(
-            f"listens on http://127.0.0.1:{port}", file=sys.stderr, flush=True
-        ),
+        ready=partial(say, f"listens on http://127.0.0.1:{port}"),
         hangup=lambda: None,
         before_stop=stub.before_stop,
     )

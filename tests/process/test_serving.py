@@ -440,6 +440,26 @@ def test_a_large_response_is_sent_in_parts_until_the_peer_leaves(
 # ---- Threads ----
 
 
+def test_a_fault_in_the_application_ends_its_request_and_no_thread(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    outcomes = iter([ZeroDivisionError, ZeroDivisionError, b"fine"])
+
+    def respond(_: Any) -> Response:
+        outcome = next(outcomes)
+        if isinstance(outcome, bytes):
+            return Response(200, (), outcome)
+        raise outcome
+
+    bridge = bridge_to(respond)
+
+    async def three_requests() -> list[bytes | None]:
+        return [body_of(await sent(bridge)) for _ in range(3)]
+
+    assert asyncio.run(three_requests()) == [None, None, b"fine"]
+    assert caplog.messages == ["a response could not be made"] * 2
+
+
 def test_a_thread_keeps_nothing_of_a_request_that_is_over() -> None:
     class Body(bytearray):
         pass
