@@ -41,13 +41,13 @@ from reviewslib.messages import (
     accepted_types,
     joined,
 )
+from reviewslib.release import (
+    INITIALIZE_VERSIONS,
+    SERVED_VERSIONS,
+    STATELESS_VERSIONS,
+)
 
 # ---- Protocol: names and numbers of the specification ----
-
-STATELESS_VERSIONS = ("2026-07-28",)
-# Newest first. Batches, which the oldest allows, are not served: no client sends them.
-INITIALIZE_VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
-SERVED_VERSIONS = STATELESS_VERSIONS + INITIALIZE_VERSIONS
 
 # Keys of `_meta` [R28 basic/index].
 VERSION_CLAIM = "io.modelcontextprotocol/protocolVersion"

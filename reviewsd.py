@@ -43,8 +43,9 @@ from reviewslib.process.settings import (
     listing,
     read_settings,
 )
+from reviewslib.release import VERSION
 from reviewslib.terminal import EXIT_BAD_DATA, EXIT_FAILURE, EXIT_SUCCESS
-from reviewslib.web.app import VERSION, Application
+from reviewslib.web.app import Application
 from reviewslib.web.figures import count_text
 from reviewslib.web.reload import Reloader, loaded_text, settle_memory, utc_text
 from reviewslib.web.snapshot import Snapshot, load_program_files

@@ -2,12 +2,14 @@
 
 This module knows no request, no dataset and no file.
 
-Sections: paths - URLs - the links of topics.
+Sections: paths - URLs - names of hosts - the links of topics.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+import re
+from collections.abc import Collection
+from dataclasses import asdict, dataclass
 from urllib.parse import quote, urlencode, urlsplit
 
 # ---- Paths ----
@@ -30,6 +32,8 @@ BADGE_PATH = "/badge.svg"
 EMBED_PATH = "/embed"
 HEALTH_PATH = "/healthz"
 MCP_PATH = "/mcp"
+SERVER_CARD_PATH = "/mcp/server-card"
+CATALOGUE_PATH = "/.well-known/ard.json"
 HUB_PATH = "/api/websub/hub"
 
 # What subscribers of the hub may subscribe to.
@@ -51,6 +55,8 @@ FIXED_PATHS = (
     ICON_PATH,
     BADGE_PATH,
 )
+# Documents that are made at load where the host has a name.
+CARD_PATHS = (SERVER_CARD_PATH, CATALOGUE_PATH)
 
 
 # ---- URLs ----
@@ -83,6 +89,9 @@ class ServiceUrls:
     icon: str = ICON_PATH
     sitemap: str = SITEMAP_PATH
     hub: str = HUB_PATH  # empty where no hub runs
+    # Of documents for assistants; empty where the host has no name.
+    server_card: str = SERVER_CARD_PATH
+    catalogue: str = CATALOGUE_PATH
 
     @property
     def base_url(self) -> str:
@@ -98,7 +107,11 @@ class ServiceUrls:
         path = urlsplit(self.base_url).path
         # What follows two slashes would be taken for a host (RFC 3986 section 4.2).
         base_path = f"/.{path}" if path.startswith("//") else path
-        return service_urls(base_path, with_hub=bool(self.hub))
+        return _urls_below(base_path, absent=self._absent())
+
+    def _absent(self) -> set[str]:
+        """The names of the URLs that this service does not have."""
+        return {name for name, url in asdict(self).items() if not url}
 
     def path(self, url: str) -> str:
         """The path of one of these URLs below the base URL, such as "/feed.xml"."""
@@ -122,9 +135,9 @@ class ServiceUrls:
         urls = asdict(self)
         urls["since"] += "{date}"
         urls["review"] += "{id}"
-        # Browsers and crawlers ask for these by themselves.
-        del urls["icon"]
-        del urls["sitemap"]
+        # Browsers, crawlers and assistants ask for these by themselves.
+        for name in ("icon", "sitemap", "server_card", "catalogue"):
+            del urls[name]
         named = {NAMES.get(name, name): url for name, url in urls.items()}
         # The hub has no URL where none runs.
         return {name: url for name, url in named.items() if url}
@@ -132,11 +145,41 @@ class ServiceUrls:
 
 def service_urls(base_url: str, with_hub: bool = True) -> ServiceUrls:
     """The URLs of a service at `base_url`, which does not end with a slash."""
+    absent = set()
+    if not with_hub:
+        absent.add("hub")
+    if not host_name(base_url):
+        absent.update(("server_card", "catalogue"))
+    return _urls_below(base_url, absent)
+
+
+def _urls_below(base_url: str, absent: Collection[str]) -> ServiceUrls:
+    """The URLs at `base_url`; those of the names in `absent` are empty."""
     paths = asdict(ServiceUrls())
-    urls = ServiceUrls(**{name: base_url + path for name, path in paths.items()})
-    if with_hub:
-        return urls
-    return replace(urls, hub="")
+    urls = {name: base_url + path for name, path in paths.items()}
+    return ServiceUrls(**(urls | dict.fromkeys(absent, "")))
+
+
+# ---- Names of hosts ----
+
+# Labels of a domain (RFC 1123 section 2.1), two at least, and in the last one a letter:
+# a host whose last label is a number is an address (URL Standard, "host parsing").
+DOMAIN = re.compile(r"(?:[a-z0-9-]+\.)+(?=[a-z0-9-]*[a-z])[a-z0-9-]+")
+# A server card names the service in at most 200 characters (SEP-2127), and has more to
+# say than the host.
+MAX_DOMAIN = 190
+
+
+def host_name(base_url: str) -> str:
+    """The name of the host of a URL, in lower case.
+
+    Empty for an address literal, for a name without a domain, such as localhost, and for
+    one that documents for assistants cannot have.
+    """
+    host = urlsplit(base_url).hostname or ""
+    if len(host) > MAX_DOMAIN or not DOMAIN.fullmatch(host):
+        return ""
+    return host
 
 
 # ---- The links of topics ----

@@ -73,6 +73,7 @@ HTML_TYPE = "text/html; charset=utf-8"
 TEXT_TYPE = "text/plain; charset=utf-8"
 MARKDOWN_TYPE = "text/markdown; charset=utf-8"
 ATOM_TYPE = "application/atom+xml"
+CARD_TYPE = "application/mcp-server-card+json"
 XML_TYPE = "application/xml"
 ICON_TYPE = "image/svg+xml"
 

@@ -57,6 +57,7 @@ from reviewslib.messages import (
     size_of,
     uncacheable,
 )
+from reviewslib.release import VERSION
 from reviewslib.web.embed import frame
 from reviewslib.web.errors import (
     HttpError,
@@ -83,8 +84,6 @@ from reviewslib.web.snapshot import (
     ProgramFiles,
     Snapshot,
 )
-
-VERSION = "1.0.0"
 
 log = logging.getLogger("reviewsd")
 
@@ -202,6 +201,13 @@ def fixed_response(call: Call) -> Response:
     """A representation that was made when the snapshot was loaded."""
     request = call.request
     return negotiated(call.snapshot.fixed[request.path], request.header)
+
+
+def card_response(call: Call) -> Response:
+    """The same; without a name of the host, the answer to an unknown path."""
+    if call.request.path in call.snapshot.fixed:
+        return fixed_response(call)
+    return unknown_path_response(call)
 
 
 def home_response(call: Call) -> Response:
@@ -451,6 +457,7 @@ MCP_ROUTE = computed(mcp_response, methods=ANY_METHOD, refuse=mcp_refusal)
 ROUTES: dict[str, Route] = {
     links.HOME_PATH: prepared(home_response),
     **dict.fromkeys(links.FIXED_PATHS, prepared(fixed_response)),
+    **dict.fromkeys(links.CARD_PATHS, prepared(card_response)),
     links.SEARCH_PATH: computed(search_content, variant=by_query),
     links.SINCE_PATH + "{date}": computed(since_content, variant=by_path),
     links.REVIEW_LIST_PATH: computed(list_content, variant=by_query),

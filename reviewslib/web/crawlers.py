@@ -39,12 +39,20 @@ def _sitemap_entry(address: str, day: str) -> str:
 
 
 def robots_text(urls: ServiceUrls) -> bytes:
-    """robots.txt (RFC 9309), `text/plain`: only what accepts nothing but POST is barred."""
+    """robots.txt (RFC 9309), `text/plain`: only what accepts nothing but POST is barred.
+
+    `Agentmap` is that of ARD 0.91.
+    """
     lines = ["User-agent: *\n"]
     for url in (urls.mcp, urls.hub):
         # The hub has no URL where none runs.
         if url:
             lines.append(f"Disallow: {urlsplit(url).path}\n")
+    if urls.server_card:
+        # The longer match wins (RFC 9309 section 2.2.2).
+        lines.append(f"Allow: {urlsplit(urls.server_card).path}\n")
     lines.append("Allow: /\n")
     lines.append(f"Sitemap: {urls.sitemap}\n")
+    if urls.catalogue:
+        lines.append(f"Agentmap: {urls.catalogue}\n")
     return "".join(lines).encode()

@@ -28,6 +28,7 @@ from reviewslib.links import ServiceUrls, topic_link_header
 from reviewslib.mcp_tools import Toolbox, toolbox_of
 from reviewslib.messages import (
     ATOM_TYPE,
+    CARD_TYPE,
     HTML_TYPE,
     ICON_TYPE,
     JSON_TYPE,
@@ -37,6 +38,7 @@ from reviewslib.messages import (
     XML_TYPE,
     Headers,
 )
+from reviewslib.web.cards import catalogue, server_card
 from reviewslib.web.crawlers import robots_text, sitemap
 from reviewslib.web.embed import refused_frame
 from reviewslib.web.feeds import atom_feed, json_feed
@@ -211,6 +213,7 @@ def fixed_contents(
     return {
         **_data_contents(program, site, files, modified),
         **_contents_for_people(program, site, files),
+        **_contents_for_assistants(site, files),
     }
 
 
@@ -278,6 +281,19 @@ def _contents_for_people(
         links.ICON_PATH: FixedContent(
             Content(icon(site.templates), ICON_TYPE), changed=0
         ),
+    }
+
+
+def _contents_for_assistants(site: Site, files: Files) -> dict[str, FixedContent]:
+    """Card and catalogue; none where the host has no name."""
+    urls = site.urls
+    if not urls.server_card:
+        return {}
+    card = Content(encode(server_card(site.dataset, urls)), CARD_TYPE)
+    entries = Content(encode(catalogue(site.dataset, urls)), JSON_TYPE)
+    return {
+        links.SERVER_CARD_PATH: FixedContent(card, files.reviews_changed),
+        links.CATALOGUE_PATH: FixedContent(entries, files.changed),
     }
 
 

@@ -105,6 +105,8 @@ UNDOCUMENTED_ROUTES = {
     links.SITEMAP_PATH,
     links.ROBOTS_PATH,
     links.ICON_PATH,
+    # Assistants look for them where their own specifications say.
+    *links.CARD_PATHS,
     # Other spellings of addresses that the contract has.
     links.REVIEW_PATH,
     links.MCP_PATH + "/",

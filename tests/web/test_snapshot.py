@@ -147,8 +147,14 @@ FROM_BOTH = (
     "/reviews.json",
     "/api/feed.json",
     "/feed.xml",
+    "/.well-known/ard.json",
 )
-FROM_REVIEWS = ("/.well-known/openapi.json", "/sitemap.xml", "/badge.svg")
+FROM_REVIEWS = (
+    "/.well-known/openapi.json",
+    "/sitemap.xml",
+    "/badge.svg",
+    "/mcp/server-card",
+)
 FROM_INSIGHTS = "/insights.json"
 FROM_NEITHER = ("directory", "/robots.txt", "/favicon.ico")
 
