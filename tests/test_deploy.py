@@ -88,6 +88,25 @@ def test_a_refused_client_is_told_when_to_retry_and_may_use_other_paths(
         assert own.ask("/mcp", PING, **JSON_TYPE)[0] == 200
 
 
+@pytest.mark.parametrize("path", links.CARD_PATHS)
+def test_a_card_is_cached_as_a_document_whatever_its_query(
+    nginx: Proxy, path: str
+) -> None:
+    nginx.ask(f"{path}?one")
+
+    status, headers, _ = nginx.ask(f"{path}?another")
+
+    assert (status, headers["x-cache"]) == (200, "HIT")
+
+
+@pytest.mark.parametrize("path", links.CARD_PATHS)
+def test_a_card_is_served_through_a_proxy(proxy: Proxy, path: str) -> None:
+    status, _, body = proxy.ask(path)
+
+    assert status == 200
+    assert json.loads(body)
+
+
 def test_two_searches_are_cached_apart(nginx: Proxy) -> None:
     paths = [f"{links.SEARCH_PATH}?limit=1&query={word}" for word in ("back", "zzz")]
     found, nothing = ([nginx.ask(path) for _ in range(2)] for path in paths)
