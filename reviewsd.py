@@ -22,6 +22,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib import resources
+from pathlib import Path
 from typing import NoReturn
 from urllib.parse import unquote_to_bytes, urlsplit
 
@@ -369,6 +371,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         messages.flush()
 
 
+def sample_directory() -> Path:
+    """The sample data: part of an installation; in a clone, `data` beside this module."""
+    installed = Path(str(resources.files("reviewslib") / "sample"))
+    if installed.is_dir():
+        return installed
+    return Path(__file__).resolve().with_name("data")
+
+
 def command_line() -> argparse.ArgumentParser:
     """The parser of the command line; every setting is a flag."""
     about = (
@@ -378,6 +388,13 @@ def command_line() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("reviewsd", description=about, epilog=precedence)
     add_flags(parser)
     add = parser.add_argument
+    add(
+        "--sample",
+        action="store_const",
+        const=str(sample_directory()),
+        dest="data",
+        help="instead of --data: the sample, reviews of a fictional practice",
+    )
     add(
         "--check",
         action="store_true",

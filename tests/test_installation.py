@@ -20,11 +20,14 @@ SOURCES = (
     "hub.py",
     "mcp_rpc.py",
     "reviewslib",
+    "data",
+    "setup.py",
 )
 WHERE = "import reviewsd, reviewslib; print(reviewsd.__file__, reviewslib.__file__)"
 CHANGED = "from reviewslib.web.snapshot import load_program_files; print(load_program_files().changed)"
 COMMANDS = {
     ("bin/reviewsd", "--check", "--data", str(SAMPLE)): "",
+    ("bin/reviewsd", "--check", "--sample"): "160 reviews of ",
     ("bin/reviewsd", "--get", "/", "--data", str(SAMPLE)): "<!doctype html>",
     ("bin/reviewsd-import", "--template"): "id,author,",
     ("bin/reviewsd-insights", "--help"): "usage: ",
