@@ -1,4 +1,7 @@
-"""State notifications to systemd, by the protocol of sd_notify(3). This module knows no server."""
+"""State notifications to systemd, by the protocol of sd_notify(3).
+
+This module must not know a server.
+"""
 
 from __future__ import annotations
 
@@ -13,27 +16,35 @@ log = logging.getLogger("reviewsd")
 
 
 class ServiceManager:
-    """Sends the state of the service to systemd, if systemd has started the service. Thread-safe."""
+    """Sends the state of the service to systemd, if systemd has started the service.
+
+    Thread-safe.
+    """
 
     def __init__(self) -> None:
         address = os.environ.get("NOTIFY_SOCKET", "")
-        self._address = (
-            "\0" + address[1:] if address.startswith("@") else address
-        )  # abstract (unix(7))
+        if address.startswith("@"):
+            # An abstract address (unix(7)).
+            address = "\0" + address[1:]
+        self._address = address
         self._lock = threading.Lock()
         self._is_stopping = False
 
     def notify(self, *assignments: str) -> None:
         """Send assignments such as "READY=1"; nothing is sent after "STOPPING=1"."""
+        # A reload that ends while the service stops must not say READY.
         with self._lock:
-            if not self._address or self._is_stopping:
+            if self._is_stopping or not self._address:
                 return
             self._is_stopping = "STOPPING=1" in assignments
-            try:
-                with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-                    manager.sendto("\n".join(assignments).encode(), self._address)
-            except OSError as error:
-                log.warning("the service manager cannot be notified: %s", error)
+            self._send("\n".join(assignments))
+
+    def _send(self, message: str) -> None:
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+                manager.sendto(message.encode(), self._address)
+        except OSError as error:
+            log.warning("the service manager cannot be notified: %s", error)
 
     async def feed_watchdog(
         self,
@@ -42,10 +53,12 @@ class ServiceManager:
     ) -> None:
         """Notify the watchdog twice in every interval, each time after `ask` has returned.
 
-        `ask` needs no connection: a service whose connections are all in use is busy, but does not hang.
+        `ask` needs no connection: a service whose connections are all in use is busy,
+        but does not hang.
         """
-        interval_seconds = int(os.environ.get("WATCHDOG_USEC") or 0) / 1_000_000
-        while interval_seconds:
+        interval_us = int(os.environ.get("WATCHDOG_USEC") or 0)
+        # Without a watchdog, the variable is absent.
+        while interval_us:
             ask()
             self.notify("WATCHDOG=1")
-            await sleep(interval_seconds / 2)
+            await sleep(interval_us / 2 / 1_000_000)

@@ -1,7 +1,10 @@
 """Settings: what an operator can choose, declared once.
 
-Flags, environment variables, help and the listing of `--check` are derived from the fields of `Settings`.
-This module parses strings; it knows no file, no socket and no other module of the program.
+Flags, environment variables, help and the listing of `--check` are derived from the
+fields of `Settings`. This module parses strings; it must not know a file, a socket or
+another module of the program.
+
+Sections: parsers of values - settings - flags and variables - listing.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,83 +27,90 @@ class BadSetting(ValueError):
 LOG_LEVELS = ("debug", "info", "warning", "error")
 ON = ("on", "yes", "true", "1")
 OFF = ("off", "no", "false", "0")
+# As browsers send it (RFC 6454 section 6.2); `*` for all.
 ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/?#,\s]+")
+# No character of a URL (RFC 3986 section 2), or one that ends a URL in a `Link` field.
+NOT_IN_URL = re.compile(r"[^!-~]|[<>\"\\]")
 
 
 def _port(text: str) -> int:
-    if not (re.fullmatch("[0-9]{1,5}", text) and int(text) <= 65535):
+    if not re.fullmatch("[0-9]{1,5}", text) or int(text) > 65535:
         raise BadSetting(f"{text!r} is not a port: expected 0 to 65535")
     return int(text)
 
 
 def _base_url(text: str) -> str:
     """An absolute http(s) URL without query, fragment and trailing slash."""
-    try:
-        parts = urlsplit(text)
-        is_url = (
-            parts.scheme in ("http", "https")
-            and parts.hostname
-            and not (parts.query or parts.fragment)
-        )
-        parts.port  # noqa: B018 - the property raises ValueError for an invalid port
-    except ValueError:
-        is_url = False
-    if not is_url or re.search(r"[^!-~]|[<>\"\\]", text):
-        raise BadSetting(
-            f"{text!r} is not a base URL: expected for example https://reviews.example.com"
-        )
+    if NOT_IN_URL.search(text) or not _is_web_address(text):
+        expected = "expected for example https://reviews.example.com"
+        raise BadSetting(f"{text!r} is not a base URL: {expected}")
     return text.rstrip("/")
 
 
+def _is_web_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        # The property raises ValueError for an invalid port.
+        parts.port  # noqa: B018
+    except ValueError:
+        return False
+    if parts.query or parts.fragment:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname)
+
+
 def _seconds(text: str) -> float:
-    if not (re.fullmatch(r"[0-9]{1,7}(\.[0-9]{1,3})?", text) and float(text) > 0):
-        raise BadSetting(
-            f"{text!r} is not a number of seconds: expected for example 2 or 0.5"
-        )
+    # The digits bound the value: ten million seconds are four months.
+    if not re.fullmatch(r"[0-9]{1,7}(\.[0-9]{1,3})?", text) or float(text) == 0:
+        expected = "expected for example 2 or 0.5"
+        raise BadSetting(f"{text!r} is not a number of seconds: {expected}")
     return float(text)
 
 
 def _count(text: str) -> int:
-    if not (re.fullmatch("[0-9]{1,9}", text) and int(text) > 0):
+    if not re.fullmatch("[0-9]{1,9}", text) or int(text) == 0:
         raise BadSetting(f"{text!r} is not a number: expected 1 or more")
     return int(text)
 
 
 def _delays(text: str) -> tuple[float, ...]:
-    if text.count(",") != 1:
+    parts = text.split(",")
+    if len(parts) != 2:
         raise BadSetting(f"{text!r} is not two delays: expected for example 60,3600")
-    return tuple(_seconds(part.strip()) for part in text.split(","))
+    return tuple(_seconds(part.strip()) for part in parts)
 
 
 def _switch(text: str) -> bool:
-    if text.lower() not in ON + OFF:
-        raise BadSetting(
-            f"{text!r} is neither on nor off: expected one of {', '.join(ON + OFF)}"
-        )
-    return text.lower() in ON
+    word = text.lower()
+    if word not in ON + OFF:
+        words = ", ".join(ON + OFF)
+        raise BadSetting(f"{text!r} is neither on nor off: expected one of {words}")
+    return word in ON
 
 
 def _origins(text: str) -> frozenset[str]:
-    """Comma-separated origins as browsers send them (RFC 6454 section 6.2); `*` for all."""
-    origins = [part.strip() for part in text.split(",") if part.strip()]
-    if wrong := [origin for origin in origins if not ORIGIN.fullmatch(origin)]:
-        raise BadSetting(
-            f"{wrong[0]!r} is not an origin: expected for example https://app.example.com, or *"
-        )
+    """Comma-separated origins."""
+    parts = [part.strip() for part in text.split(",")]
+    origins = [part for part in parts if part]
+    for origin in origins:
+        if not ORIGIN.fullmatch(origin):
+            expected = "expected for example https://app.example.com, or *"
+            raise BadSetting(f"{origin!r} is not an origin: {expected}")
     return frozenset(origins)
 
 
 def _log_level(text: str) -> str:
-    if text.lower() not in LOG_LEVELS:
-        raise BadSetting(
-            f"{text!r} is not a log level: expected one of {', '.join(LOG_LEVELS)}"
-        )
-    return text.lower()
+    level = text.lower()
+    if level not in LOG_LEVELS:
+        levels = ", ".join(LOG_LEVELS)
+        raise BadSetting(f"{text!r} is not a log level: expected one of {levels}")
+    return level
 
 
 # ---- Settings ----
 
-# Arguments of `add_argument` by parser: a flag of origins is repeatable, that of a switch takes no value.
+# Arguments of `add_argument` by parser: a flag of origins is repeatable, that of a switch
+# takes no value.
 FLAG_ARGUMENTS: dict[Callable[[str], Any], dict[str, Any]] = {
     _origins: {"metavar": "X", "action": "append"},
     _switch: {"action": "store_const", "const": "on"},
@@ -113,7 +123,10 @@ def _setting(default: Any, description: str, parse: Callable[[str], Any] = str) 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """All settings. The field `base_url`, for example, has the flag --base-url and REVIEWSD_BASE_URL."""
+    """All settings.
+
+    The field `base_url`, for example, has the flag --base-url and REVIEWSD_BASE_URL.
+    """
 
     host: str = _setting("127.0.0.1", "IP address to listen on")
     port: int = _setting(
@@ -173,14 +186,15 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Raise BadSetting for settings that conflict."""
-        leases = ("hub_lease_min", "hub_lease_seconds", "hub_lease_max")
-        seconds = [getattr(self, name) for name in leases]
-        if seconds != sorted(seconds):
-            flags = [
-                f"{flag_name(name)} {value}"
-                for name, value in zip(leases, seconds, strict=True)
-            ]
-            raise BadSetting(f"{', '.join(flags)}: none may be more than the next one")
+        names = ("hub_lease_min", "hub_lease_seconds", "hub_lease_max")
+        seconds = [getattr(self, name) for name in names]
+        if seconds == sorted(seconds):
+            return
+        flags = ", ".join(
+            f"{flag_name(name)} {value}"
+            for name, value in zip(names, seconds, strict=True)
+        )
+        raise BadSetting(f"{flags}: none may be more than the next one")
 
 
 def flag_name(name: str) -> str:
@@ -193,17 +207,19 @@ def variable_name(name: str) -> str:
     return "REVIEWSD_" + name.upper()
 
 
-def _variable_names(name: str) -> list[str]:
-    """The environment variables of a setting, the one with the highest precedence first."""
-    return [
-        variable_name(name),
-        *(["STATE_DIRECTORY"] if name == "state_dir" else []),
-    ]  # systemd.exec(5)
+def variable_names(name: str) -> tuple[str, ...]:
+    """The environment variables of a setting, the one that wins first."""
+    if name == "state_dir":
+        # systemd.exec(5)
+        return (variable_name(name), "STATE_DIRECTORY")
+    return (variable_name(name),)
 
 
 def setting_text(value: Any) -> str:
     """The value of a setting as an operator writes it."""
     match value:
+        case None:
+            return ""
         case bool():
             return "on" if value else "off"
         case frozenset():
@@ -212,67 +228,89 @@ def setting_text(value: Any) -> str:
             return ",".join(map(setting_text, value))
         case float():
             return f"{value:g}"
-    return "" if value is None else str(value)
+        case _:
+            return str(value)
 
 
 # ---- Flags and variables ----
+
+DEFAULT = "default"
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add a flag for every setting; its help has the default and the variable."""
     for setting in fields(Settings):
-        description = setting.metadata["description"]
-        parse = setting.metadata["parse"]
-        flag = flag_name(setting.name)
-        variables = " or ".join(_variable_names(setting.name))
-        default = (
-            f"default {setting_text(setting.default)}, " if setting.default else ""
-        )
-        arguments = FLAG_ARGUMENTS.get(parse, {"metavar": "X"})
+        arguments = FLAG_ARGUMENTS.get(setting.metadata["parse"], {"metavar": "X"})
         parser.add_argument(
-            flag, help=f"{description} ({default}{variables})", **arguments
+            flag_name(setting.name), help=_flag_help(setting), **arguments
         )
+
+
+def _flag_help(setting: Field[Any]) -> str:
+    origins = [" or ".join(variable_names(setting.name))]
+    if setting.default:
+        origins.insert(0, f"default {setting_text(setting.default)}")
+    return f"{setting.metadata['description']} ({', '.join(origins)})"
 
 
 def read_settings(
     flags: Mapping[str, Any], environ: Mapping[str, str]
 ) -> tuple[Settings, dict[str, str]]:
-    """The settings, and the source of every value: its flag, else its variable, else "default".
+    """The settings, and the source of every value: a flag, a variable, or DEFAULT.
 
-    An empty variable counts as absent, and so does a flag with the value None; an empty flag is an error. The
-    values of a repeated flag are joined by commas, as in a variable. Raises BadSetting.
+    A flag wins over a variable. An empty variable counts as absent, and so does a flag
+    with the value None; an empty flag is an error. The values of a repeated flag are
+    joined by commas, as in a variable. Raises BadSetting.
     """
     values: dict[str, Any] = {}
     sources = {}
     for setting in fields(Settings):
-        name = setting.name
-        flag = flags.get(setting.name)
-        texts = {flag_name(name): ",".join(flag) if isinstance(flag, list) else flag}
-        texts |= {
-            variable: environ.get(variable) or None
-            for variable in _variable_names(name)
-        }
-        sources[name], text = next(
-            (item for item in texts.items() if item[1] is not None), ("default", None)
-        )
-        if text == "":
-            raise BadSetting(f"{sources[name]}: a value is missing")
+        source, text = _given(setting.name, flags, environ)
+        sources[setting.name] = source
         if text is not None:
-            try:
-                values[name] = setting.metadata["parse"](text)
-            except BadSetting as bad:
-                raise BadSetting(f"{sources[name]}: {bad}") from None
+            values[setting.name] = _parsed(setting, source, text)
     return Settings(**values), sources
+
+
+def _given(
+    name: str, flags: Mapping[str, Any], environ: Mapping[str, str]
+) -> tuple[str, str | None]:
+    """Where a setting is given, and its text; DEFAULT and None if it is not."""
+    flag = flags.get(name)
+    if isinstance(flag, list):
+        return flag_name(name), ",".join(flag)
+    if flag is not None:
+        return flag_name(name), flag
+    for variable in variable_names(name):
+        if environ.get(variable):
+            return variable, environ[variable]
+    return DEFAULT, None
+
+
+def _parsed(setting: Field[Any], source: str, text: str) -> Any:
+    if not text:
+        raise BadSetting(f"{source}: a value is missing")
+    try:
+        return setting.metadata["parse"](text)
+    except BadSetting as bad:
+        raise BadSetting(f"{source}: {bad}") from None
+
+
+# ---- Listing ----
 
 
 def listing(
     settings: Settings, sources: Mapping[str, str], environ: Mapping[str, str]
 ) -> Iterator[str]:
-    """Lines that list the settings with their sources, and warn of variables that belong to no setting."""
+    """Lines that list the settings with their sources.
+
+    A warning names each variable that belongs to no setting.
+    """
     yield "\nSettings:"
     for name, source in sources.items():
         yield f"  {flag_name(name)} {setting_text(getattr(settings, name))} ({source})"
-    names = {variable_name(name) for name in sources}
-    for name in sorted(environ):
-        if name.startswith(variable_name("")) and name not in names:
-            yield f"warning: {name} is not the variable of a setting"
+    known = {variable_name(name) for name in sources}
+    for variable in sorted(environ):
+        is_ours = variable.startswith(variable_name(""))
+        if is_ours and variable not in known:
+            yield f"warning: {variable} is not the variable of a setting"
