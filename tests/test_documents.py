@@ -31,6 +31,7 @@ from reviewslib.importer import command as importer
 from reviewslib.messages import LARGEST_BODY_BYTES
 from reviewslib.process import serving
 from reviewslib.process.settings import Settings, flag_name, setting_text, variable_name
+from reviewslib.process.work_thread import MAX_WAITING
 from reviewslib.web import app, snapshot
 from reviewslib.web.home_page import html_page
 from reviewslib.web.site import site_of
@@ -241,7 +242,7 @@ def test_the_table_of_parameters_is_the_contract() -> None:
 
 def test_the_table_of_limits_is_the_program() -> None:
     deadlines = serving.Deadlines()
-    jobs = f"at a time, {serving.MAX_WAITING} including those that wait"
+    jobs = f"at a time, {MAX_WAITING} including those that wait"
     silence = f"a client that reads nothing for {deadlines.silence} seconds"
     limits = {
         "head of a request": f"{serving.MAX_HEAD_BYTES / 1024:g} KiB within {deadlines.head} seconds",

@@ -38,7 +38,14 @@ from lab.services import (
 from lab.small_files import a_file, review
 
 from reviewslib.messages import LARGEST_BODY_BYTES, Response
-from reviewslib.process import logs, serving
+from reviewslib.process import (
+    access_log,
+    asgi,
+    logs,
+    serving,
+    work_thread,
+)
+from reviewslib.process.bridge import Bridge
 
 
 @pytest.fixture(scope="module")
@@ -370,7 +377,7 @@ def seems_to_leave() -> Receive:
 
 def bridge_to(
     make: Callable[[Any], Response], prepared: Response | None = None
-) -> serving.Bridge:
+) -> Bridge:
     """A bridge to an application that answers with `make`, unless it has a response.
 
     A refusal is its detail and headers. /store waits for the disk.
@@ -386,11 +393,11 @@ def bridge_to(
         refuse=refuse,
         waits_for_disk=lambda request: request.path == "/store",
     )
-    return serving.Bridge(application, serving.Deadlines())
+    return Bridge(application, body_seconds=10, response_seconds=60)
 
 
 async def sent(
-    bridge: serving.Bridge, path: str = "/", receive: Receive = stays
+    bridge: Bridge, path: str = "/", receive: Receive = stays
 ) -> list[dict[str, Any]]:
     """The messages of the response to a request of this peer."""
     messages: list[dict[str, Any]] = []
@@ -433,7 +440,7 @@ def test_a_large_response_is_sent_in_parts_until_the_peer_leaves(
     _, *parts = asyncio.run(sent(bridge, "/", receive))
 
     sizes = [len(part["body"]) for part in parts]
-    assert max(sizes) <= serving.PART_BYTES
+    assert max(sizes) <= asgi.PART_BYTES
     assert least <= sum(sizes) <= most
 
 
@@ -498,7 +505,7 @@ class Crowd:
     async def gather(self, receive: Receive) -> list[asyncio.Task[Any]]:
         """Fill every place; the peers that wait do as `receive`."""
         tasks = [asyncio.create_task(sent(self.bridge, "/hold"))]
-        for _ in range(serving.MAX_WAITING - 1):
+        for _ in range(work_thread.MAX_WAITING - 1):
             task = asyncio.create_task(sent(self.bridge, "/waits", receive))
             tasks.append(task)
         await asyncio.to_thread(self.begun.wait, 30)
@@ -576,7 +583,9 @@ def test_the_access_log_has_one_line_per_request_whatever_its_path() -> None:
     lines = [line.removeprefix("127.0.0.1 ") for line in access_lines(log)]
     assert lines[:2] == [f"GET /robots.txt 200 {len(body)}", "HEAD / 200 0"]
     assert lines[2].startswith(r"GET /caf\xc3\xa9\x5cx0a%0a\xc2\x85\xe2\x80\xa8 404 ")
-    assert lines[3].startswith(f"GET /{'y' * (serving.MAX_LOGGED_PATH_BYTES - 1)} 404 ")
+    assert lines[3].startswith(
+        f"GET /{'y' * (access_log.MAX_LOGGED_PATH_BYTES - 1)} 404 "
+    )
     nothing, half = sorted(lines[4:])
     assert (nothing[:17], half) == ("GET /nothing 404 ", "POST / 499 0")
 
