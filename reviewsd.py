@@ -30,8 +30,8 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from hub import Hub
 from mcp_rpc import McpEndpoint
 from reviewslib.dataset.contract import BadData
-from reviewslib.dataset.insights import ENTITY_KINDS
 from reviewslib.dataset.reviews import Dataset
+from reviewslib.dataset.vocabulary import ENTITY_KINDS
 from reviewslib.links import TOPIC_PATHS, service_urls
 from reviewslib.messages import Request, joined
 from reviewslib.process import listening, serving

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from reviewslib.dataset import filters, reviews, searching
 from reviewslib.dataset.contract import Contract, Parameter, Schema, resolve
-from reviewslib.dataset.insights import ENTITY_KINDS
 from reviewslib.dataset.provenance import published_on, review_called, shown_sources
 from reviewslib.dataset.query import (
     MAX_LISTED,
@@ -29,6 +28,7 @@ from reviewslib.dataset.reviews import Dataset
 from reviewslib.dataset.searching import ReviewList
 from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.dataset.text import loosen
+from reviewslib.dataset.vocabulary import ENTITY_KINDS
 
 # ---- Schemas: parts of output schemas ----
 

@@ -23,7 +23,7 @@ from reviewslib import files
 from reviewslib.annotator import prompts
 from reviewslib.annotator.client import Client, Outcome
 from reviewslib.annotator.prompts import BadAnswer, Prompt, Reviews
-from reviewslib.dataset import counting, insights
+from reviewslib.dataset import counting, mentions
 from reviewslib.dataset.contract import shipped_contract
 from reviewslib.dataset.counting import (
     ANNOTATIONS_FILE,
@@ -32,8 +32,8 @@ from reviewslib.dataset.counting import (
     Count,
     Sources,
 )
-from reviewslib.dataset.insights import PROPOSED
 from reviewslib.dataset.strict_json import Json, decode, encode
+from reviewslib.dataset.vocabulary import PROPOSED
 from reviewslib.terminal import CommandFailed, exit_status, say
 
 # Answers become keys of an EditorialFile.
@@ -94,7 +94,7 @@ class Reading:
         sources = self._sources()
         if not sources.editorial.get("aspects"):
             return prompts.VOCABULARY, prompts.spread(sources.reviews)
-        unread = insights.unread_reviews(*sources, again=self._options.again)
+        unread = mentions.unread_reviews(*sources, again=self._options.again)
         prompt = prompts.annotation_prompt(sources.editorial)
         return prompt, unread[: self._options.limit]
 
@@ -136,7 +136,7 @@ class Reading:
                 lists = answer
             with self._changes() as changes:
                 before = files.content_of(self._options.data / ANNOTATIONS_FILE)
-                after = insights.extended_annotations(
+                after = mentions.extended_annotations(
                     decode(before or b"{}"), batch, lists, prompt.entries, self._model
                 )
                 changes[ANNOTATIONS_FILE] = encode(after)

@@ -18,15 +18,15 @@ from typing import NamedTuple
 from jsonschema import Draft202012Validator
 
 from reviewslib.dataset.contract import Schema
-from reviewslib.dataset.insights import (
+from reviewslib.dataset.mentions import text_digest
+from reviewslib.dataset.strict_json import Json, NotJson, Object, decode, encode
+from reviewslib.dataset.text import folded_words
+from reviewslib.dataset.vocabulary import (
     PROPOSED,
     SENTIMENTS,
     entry_keys,
-    text_digest,
     vocabulary_of,
 )
-from reviewslib.dataset.strict_json import Json, NotJson, Object, decode, encode
-from reviewslib.dataset.text import folded_words
 
 Reviews = Sequence[Object]
 PROMPTS = decode((resources.files(__package__) / "prompts.json").read_bytes())

@@ -1,17 +1,20 @@
-"""Counting of `insights.json`: the contents of data files become the contents of the files to write.
+"""Counting of `insights.json`: contents of data files become contents of files to write.
 
 This module opens no file: it takes and returns contents as bytes, by file name.
+
+Sections: sources - counting.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from reviewslib.dataset import insights
+from reviewslib.dataset import insights, mentions
 from reviewslib.dataset.contract import BadData, Contract, Fault
+from reviewslib.dataset.editorial_rules import name_violations, stale_references
 from reviewslib.dataset.reading import (
     INSIGHTS_FILE,
     REVIEWS_FILE,
@@ -24,13 +27,12 @@ from reviewslib.links import ServiceUrls
 
 EDITORIAL_FILE = "editorial.json"
 ANNOTATIONS_FILE = "annotations.json"
-COUNTED_FILES = (
-    REVIEWS_FILE,
-    EDITORIAL_FILE,
-    ANNOTATIONS_FILE,
-    INSIGHTS_FILE,
-)  # what `count` reads
-Contents = Mapping[str, bytes | None]  # of COUNTED_FILES; None for an absent file
+# What `count` reads.
+COUNTED_FILES = (REVIEWS_FILE, EDITORIAL_FILE, ANNOTATIONS_FILE, INSIGHTS_FILE)
+# Of COUNTED_FILES; None for an absent file.
+Contents = Mapping[str, bytes | None]
+
+# ---- Sources: what insights are counted from ----
 
 
 class Sources(NamedTuple):
@@ -47,29 +49,25 @@ def read_sources(contract: Contract, contents: Contents) -> Sources:
         raise BadData([Fault(REVIEWS_FILE, (), "the file is missing")])
     checks: dict[str, Any] = {
         REVIEWS_FILE: (contract.reviews_file, repeated_ids),
-        EDITORIAL_FILE: (contract.editorial_file, insights.name_violations),
+        EDITORIAL_FILE: (contract.editorial_file, name_violations),
         ANNOTATIONS_FILE: (contract.annotations_file,),
     }
-    read = {
-        file: read_file(file, contents[file] or b"{}", *checks[file]) for file in checks
-    }
-    if faults := [fault for _, faults in read.values() for fault in faults]:
+    documents = {}
+    faults = list[Fault]()
+    for file, (schema, *rules) in checks.items():
+        content = contents[file] or b"{}"
+        documents[file], found = read_file(file, content, schema, *rules)
+        faults += found
+    if faults:
         raise BadData(faults)
-    written = (
-        decode(contents[file] or b"{}") for file in (EDITORIAL_FILE, ANNOTATIONS_FILE)
+    return Sources(
+        reviews=served_reviews(documents[REVIEWS_FILE]["reviews"], {}),
+        editorial=decode(contents[EDITORIAL_FILE] or b"{}"),
+        annotations=decode(contents[ANNOTATIONS_FILE] or b"{}"),
     )
-    return Sources(served_reviews(read[REVIEWS_FILE][0]["reviews"], {}), *written)
 
 
-def is_wanted(contents: Contents) -> bool:
-    """Whether an import counts insights: mentions are listed, or insights.json was counted before.
-
-    Counting also deletes the annotations of removed reviews, so annotations.json alone is reason enough.
-    """
-    has_mentions = (
-        contents[EDITORIAL_FILE] is not None or contents[ANNOTATIONS_FILE] is not None
-    )
-    return has_mentions or insights.is_counted(decode(contents[INSIGHTS_FILE] or b"{}"))
+# ---- Counting ----
 
 
 class Count(NamedTuple):
@@ -80,75 +78,110 @@ class Count(NamedTuple):
     lines: list[str]  # for the report
 
 
-def count(contract: Contract, contents: Contents, now: datetime) -> Count:
-    """Count the insights; `now` is UTC. Raises BadData.
+def is_wanted(contents: Contents) -> bool:
+    """Whether an import counts insights.
 
-    Annotations of removed texts are deleted. An insights.json that was not counted becomes editorial.json.
+    It does where mentions are listed, or insights.json was counted before. Counting
+    also deletes the annotations of removed reviews, so annotations.json alone is reason
+    enough.
+    """
+    for file in (EDITORIAL_FILE, ANNOTATIONS_FILE):
+        if contents[file] is not None:
+            return True
+    return insights.is_counted(decode(contents[INSIGHTS_FILE] or b"{}"))
+
+
+def count(contract: Contract, contents: Contents, now: datetime) -> Count:
+    """Count the insights; `now` is UTC.
+
+    Annotations of removed texts are deleted. An insights.json that was not counted
+    becomes editorial.json. Raises BadData.
     """
     before = _insights_before(contract, contents)
     new = dict[str, bytes]()
     lines = list[str]()
     if before and not insights.is_counted(before):
-        own = {
-            key: value
-            for key, value in before.items()
-            if key not in insights.COUNTED_KEYS
-        }
-        new[EDITORIAL_FILE] = readable(own)
-        counted = ", ".join(key for key in before if key not in own)
-        lines.append(
-            f"{INSIGHTS_FILE} becomes {EDITORIAL_FILE}, without what is counted: {counted}"
-        )
-    reviews, editorial, annotations = sources = read_sources(
-        contract, {**contents, **new}
-    )
-    stale = insights.stale_references(reviews, editorial)
-    lines += [
-        f"warning: {Fault(EDITORIAL_FILE, path, reason)}" for path, reason in stale
-    ]
-    lines += [f"warning: {sentence}" for sentence in insights.left_out(*sources)]
+        new[EDITORIAL_FILE] = readable(_owned(before))
+        lines.append(_moved_text(before))
+    sources = read_sources(contract, {**contents, **new})
+    lines += _warnings(sources)
     if contents[ANNOTATIONS_FILE] is not None:
-        current = insights.current_annotations(reviews, annotations)
-        new |= {ANNOTATIONS_FILE: encode(current)} if current != annotations else {}
-        failed = [
-            f"{id}: {said['failed']}"
-            for id, said in current["reviews"].items()
-            if said.get("failed")
-        ]
-        if failed:
-            lines.append(
-                f"reviews without a usable answer: {len(failed)}, such as {failed[0]}"
-            )
-            lines.append("reviewsd-insights --again asks for these again")
-        if unread := insights.unread_reviews(*sources):
-            lines.append(
-                f"reviews that the model has not read: {len(unread)}; run reviewsd-insights"
-            )
-    document = insights.refresh_insights(
-        before, insights.compute_insights(*sources), now
-    )
+        current = mentions.current_annotations(sources.reviews, sources.annotations)
+        if current != sources.annotations:
+            new[ANNOTATIONS_FILE] = encode(current)
+        lines += _unread_texts(sources, current)
+    counted = insights.compute_insights(*sources)
+    document = insights.refresh_insights(before, counted, now)
     if document != before:
         new[INSIGHTS_FILE] = readable(document)
+        # The daemon reads what is written: its rules have the last word.
         load(contract, contents[REVIEWS_FILE] or b"", new[INSIGHTS_FILE], ServiceUrls())
     return Count(new, document, lines)
 
 
 def _insights_before(contract: Contract, contents: Contents) -> dict[str, Json]:
-    """The present insights.json, empty if absent. Raises BadData if it must not be replaced."""
+    """The present insights.json, empty if absent.
+
+    Raises BadData if it must not be replaced.
+    """
     content = contents[INSIGHTS_FILE] or b"{}"
     _, faults = read_file(INSIGHTS_FILE, content, contract.insights_file)
-    before: dict[str, Json] = {} if faults else decode(content)
-    is_counted = insights.is_counted(before)
-    is_edited = insights.is_edited(before)
-    if is_counted and is_edited:
-        reason = f"edited after counting; move your changes into {EDITORIAL_FILE} and remove this file"
-        faults.append(Fault(INSIGHTS_FILE, (), reason))
-    if before and not is_counted and contents[EDITORIAL_FILE] is not None:
-        reason = f"not counted, but {EDITORIAL_FILE} exists; move your entries there and remove this file"
-        faults.append(Fault(INSIGHTS_FILE, (), reason))
     if faults:
         raise BadData(faults)
+    before: dict[str, Json] = decode(content)
+    reason = ""
+    if insights.is_counted(before):
+        if insights.is_edited(before):
+            reason = (
+                f"edited after counting; move your changes into {EDITORIAL_FILE}"
+                " and remove this file"
+            )
+    elif before and contents[EDITORIAL_FILE] is not None:
+        reason = (
+            f"not counted, but {EDITORIAL_FILE} exists; move your entries there"
+            " and remove this file"
+        )
+    if reason:
+        raise BadData([Fault(INSIGHTS_FILE, (), reason)])
     return before
+
+
+def _owned(before: Object) -> dict[str, Json]:
+    """What of an insights.json is the owner's, and not counted."""
+    return {
+        key: value for key, value in before.items() if key not in insights.COUNTED_KEYS
+    }
+
+
+def _moved_text(before: Object) -> str:
+    owned = _owned(before)
+    counted = ", ".join(key for key in before if key not in owned)
+    moved = f"{INSIGHTS_FILE} becomes {EDITORIAL_FILE}"
+    return f"{moved}, without what is counted: {counted}"
+
+
+def _warnings(sources: Sources) -> Iterator[str]:
+    """What of the sources is not as the owner means it."""
+    for path, reason in stale_references(sources.reviews, sources.editorial):
+        yield f"warning: {Fault(EDITORIAL_FILE, path, reason)}"
+    for sentence in mentions.left_out(*sources):
+        yield f"warning: {sentence}"
+
+
+def _unread_texts(sources: Sources, current: Object) -> Iterator[str]:
+    """How many reviews a model has not read, or not usefully."""
+    failed = [
+        f"{id}: {said['failed']}"
+        for id, said in current["reviews"].items()
+        if said.get("failed")
+    ]
+    if failed:
+        yield f"reviews without a usable answer: {len(failed)}, such as {failed[0]}"
+        yield "reviewsd-insights --again asks for these again"
+    unread = mentions.unread_reviews(*sources)
+    if unread:
+        number = f"reviews that the model has not read: {len(unread)}"
+        yield f"{number}; run reviewsd-insights"
 
 
 def readable(document: Json) -> bytes:

@@ -25,7 +25,8 @@ from reviewslib.dataset.contract import (
     printable,
     quoted,
 )
-from reviewslib.dataset.insights import ENTITY_KINDS, compute_insights, mean
+from reviewslib.dataset.figures import mean
+from reviewslib.dataset.insights import compute_insights
 from reviewslib.dataset.provenance import sources_of
 from reviewslib.dataset.reading import (
     INSIGHTS_FILE,
@@ -35,6 +36,7 @@ from reviewslib.dataset.reading import (
 )
 from reviewslib.dataset.strict_json import Json, Object, encode
 from reviewslib.dataset.text import loosen, name_words
+from reviewslib.dataset.vocabulary import ENTITY_KINDS
 from reviewslib.links import REVIEW_PATH, ServiceUrls
 
 # In the feeds and on the page.

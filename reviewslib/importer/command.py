@@ -24,10 +24,10 @@ from pathlib import Path, PurePosixPath
 from reviewslib import files
 from reviewslib.dataset import counting
 from reviewslib.dataset.contract import BadData, Contract, shipped_contract
-from reviewslib.dataset.insights import ENTITY_KINDS
 from reviewslib.dataset.reading import INSIGHTS_FILE, REVIEWS_FILE
 from reviewslib.dataset.reviews import load
 from reviewslib.dataset.strict_json import Json, decode
+from reviewslib.dataset.vocabulary import ENTITY_KINDS
 from reviewslib.importer import erasure
 from reviewslib.importer.cells import utc_text
 from reviewslib.importer.csv_reviews import read_csv

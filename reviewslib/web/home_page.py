@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from reviewslib.dataset.insights import ENTITY_KINDS, QUOTATION_MARKS, language_models
+from reviewslib.dataset.editorial_rules import QUOTATION_MARKS
+from reviewslib.dataset.insights import language_models
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.dataset.strict_json import Json, Object
+from reviewslib.dataset.vocabulary import ENTITY_KINDS
 from reviewslib.web.chart import trend
 from reviewslib.web.figures import aspects, by_mentions
 from reviewslib.web.shown_text import MAX_LINE, one_line, paragraphs, slug

@@ -15,15 +15,11 @@ from hypothesis import strategies as st
 from lab import small_files as small
 from lab.small_files import CONTRACT, Object
 
-from reviewslib.dataset import insights
-from reviewslib.dataset.insights import (
-    COUNTED_KEYS,
-    ENTITY_KINDS,
-    MODEL,
-    compute_insights,
-    value_digest,
-)
+from reviewslib.dataset import editorial_rules, insights, mentions, vocabulary
+from reviewslib.dataset.insights import COUNTED_KEYS, MODEL, compute_insights
+from reviewslib.dataset.mentions import value_digest
 from reviewslib.dataset.reviews import served_reviews
+from reviewslib.dataset.vocabulary import ENTITY_KINDS
 
 SENTIMENTS = ["positive", "neutral", "negative"]
 VOCABULARY: Object = {
@@ -87,14 +83,14 @@ def annotated(reviews: list[Any], *lists: Object, keys: Any = None) -> Object:
     """An AnnotationsFile in which the model m read these reviews, with these lists."""
     annotations = {
         review["id"]: {
-            "text_digest": insights.text_digest(review),
+            "text_digest": mentions.text_digest(review),
             "vocabulary": "v",
             "model": "m",
         }
         | members
         for review, members in zip(reviews, lists, strict=True)
     }
-    asked = insights.entry_keys(VOCABULARY) if keys is None else keys
+    asked = vocabulary.entry_keys(VOCABULARY) if keys is None else keys
     return {"vocabularies": {"v": asked}, "reviews": annotations}
 
 
@@ -236,10 +232,13 @@ OWN = {key: value for key, value in WRITTEN.items() if key not in COUNTED_KEYS}
 
 
 def test_the_sample_has_no_stale_reference_and_nothing_to_read() -> None:
-    assert not [*insights.name_violations(OWN), *insights.stale_references(SAMPLE, OWN)]
     assert not [
-        *insights.left_out(SAMPLE, OWN, {}),
-        *insights.unread_reviews(SAMPLE, OWN, {}),
+        *editorial_rules.name_violations(OWN),
+        *editorial_rules.stale_references(SAMPLE, OWN),
+    ]
+    assert not [
+        *mentions.left_out(SAMPLE, OWN, {}),
+        *mentions.unread_reviews(SAMPLE, OWN, {}),
     ]
 
 
@@ -514,7 +513,7 @@ def test_an_entry_without_aliases_has_figures_once_somebody_looked_for_it() -> N
     assert counts(editorial | by_hand, annotations) == [0, 0, 0, None]
 
 
-KEYS = insights.entry_keys(VOCABULARY)
+KEYS = vocabulary.entry_keys(VOCABULARY)
 REVIEWS = rated(5, 4, text="Cheap")
 ANNOTATIONS = annotated(
     REVIEWS, *[{"aspects": [praise()], "technicians": ["hana"], "score": -1}] * 2
@@ -547,7 +546,7 @@ def test_an_annotation_counts_while_its_review_has_the_text_read() -> None:
 def test_outdated_annotations_leave_nothing_behind(
     reviews: list[Any], ids: list[str]
 ) -> None:
-    document = insights.current_annotations(reviews, ANNOTATIONS)
+    document = mentions.current_annotations(reviews, ANNOTATIONS)
     assert document == {
         "vocabularies": {"v": KEYS} if ids else {},
         "reviews": dict.fromkeys(ids, CURRENT),
@@ -561,7 +560,7 @@ def test_a_failed_annotation_keeps_the_earlier_lists_of_the_same_text(
     said: Object, keeps: bool
 ) -> None:
     lists = dict.fromkeys(["998", "999"], said)
-    document = insights.extended_annotations(ANNOTATIONS, EDITED, lists, KEYS, "n")
+    document = mentions.extended_annotations(ANNOTATIONS, EDITED, lists, KEYS, "n")
     new = document["reviews"]["998"]
     source = {
         "text_digest": CURRENT["text_digest"],
@@ -574,7 +573,7 @@ def test_a_failed_annotation_keeps_the_earlier_lists_of_the_same_text(
     assert document["vocabularies"] == ANNOTATIONS["vocabularies"] | {
         value_digest(KEYS): KEYS
     }
-    assert insights.unread_reviews(EDITED, VOCABULARY, document) == []
+    assert mentions.unread_reviews(EDITED, VOCABULARY, document) == []
 
 
 BY_HAND: Object = {"aspects": [], "topics": []}
@@ -604,7 +603,7 @@ def test_a_review_with_words_is_unread_until_it_was_read_with_every_entry(
     annotations = (
         annotated(then, case["lists"], keys=case.get("keys")) if "lists" in case else {}
     )
-    unread = insights.unread_reviews(
+    unread = mentions.unread_reviews(
         reviews, editorial, annotations, again=case.get("again", False)
     )
     assert unread == (reviews if is_unread else [])
@@ -628,14 +627,14 @@ def test_unknown_names_and_phrases_are_left_out_and_named_once() -> None:
         praise(phrase="Cheap"),
         {"id": "price", "sentiment": "positive"},
     ]
-    assert list(insights.left_out(reviews, editorial, annotations)) == [
+    assert list(mentions.left_out(reviews, editorial, annotations)) == [
         'aspects: "?" has no entry and is not counted, in 2 review(s)',
         'technicians: "Bo" has no entry and is not counted, in 1 review(s)',
         'topics: "?" has no entry and is not counted, in 2 review(s)',
         'phrases that are not in their review: 2, such as "cheap"',
     ]
     assert (
-        list(insights.left_out(reviews, VOCABULARY, annotated(reviews, {}, {}))) == []
+        list(mentions.left_out(reviews, VOCABULARY, annotated(reviews, {}, {}))) == []
     )
 
 
@@ -663,7 +662,7 @@ def test_a_name_of_two_entries_and_a_misplaced_alias_are_faults(
     path: str, value: Any, fault_path: str, reason: str
 ) -> None:
     editorial = small.changed(TWO, small.steps(path), value)
-    assert list(insights.name_violations(editorial)) == [
+    assert list(editorial_rules.name_violations(editorial)) == [
         (tuple(small.steps(fault_path)), reason)
     ]
 
@@ -677,8 +676,8 @@ def test_a_name_may_be_of_two_kinds_and_be_listed_twice() -> None:
         }
     }
     assert (
-        list(insights.name_violations(both))
-        == list(insights.name_violations(TWO))
+        list(editorial_rules.name_violations(both))
+        == list(editorial_rules.name_violations(TWO))
         == []
     )
 
@@ -686,8 +685,12 @@ def test_a_name_may_be_of_two_kinds_and_be_listed_twice() -> None:
 @given(value=small.any_json)
 def test_any_json_document_can_be_validated(value: Any) -> None:
     for path in ("entities", "entities/technicians", f"{FIRST}/aliases", f"{FIRST}/id"):
-        list(insights.name_violations(small.changed(TWO, small.steps(path), value)))
-    list(insights.name_violations(value))
+        list(
+            editorial_rules.name_violations(
+                small.changed(TWO, small.steps(path), value)
+            )
+        )
+    list(editorial_rules.name_violations(value))
 
 
 NO_REVIEW = 'no review with the id "y" is served'
@@ -723,6 +726,8 @@ def test_unknown_ids_and_phrases_of_no_review_are_reported(
 ) -> None:
     reviews = rated(5, text="A \u201cnew\u201d door,\nvery  GOOD")
     stale = list(
-        insights.stale_references(reviews, small.changed(TWO, small.steps(path), value))
+        editorial_rules.stale_references(
+            reviews, small.changed(TWO, small.steps(path), value)
+        )
     )
     assert stale == ([(tuple(small.steps(stale_path)), reason)] if stale_path else [])

@@ -1,0 +1,93 @@
+"""Checks of an EditorialFile that no schema can say.
+
+Two entries may not share a name, aliases belong to some kinds only, and what an owner
+quotes or names should be in the reviews. This module is pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from reviewslib.dataset.contract import Violations, quoted
+from reviewslib.dataset.figures import Reviews
+from reviewslib.dataset.strict_json import Json, JsonPath, Object, members
+from reviewslib.dataset.text import folded_words
+from reviewslib.dataset.vocabulary import ENTITY_KINDS, NAME_KEYS
+
+# A quotation may stand in marks of its own.
+QUOTATION_MARKS = ' "“”„«»'
+# Keys whose values, or the members of whose lists, are ids of reviews; and quotations.
+ID_KEYS = {
+    "example_review_ids",
+    "review_ids",
+    "summary_review_ids",
+    "proposed_summary_review_ids",
+}
+PHRASE_LISTS = {"top_phrases"}
+QUOTATIONS = {"pull_quote", "proposed_pull_quote"}
+
+
+def name_violations(editorial: Json) -> Violations:
+    """Names and ids that two entries of a kind share, and misplaced aliases.
+
+    `editorial` may be any JSON.
+    """
+    first_use: dict[tuple[str, str, str], int] = {}
+    for path, value in _nodes(editorial):
+        match path:
+            case ("entities", str(kind), int(index), str(key), *_) if (
+                kind in ENTITY_KINDS and key in ("aliases", "id", "label")
+            ):
+                names_entry = key in ("aliases", "id", NAME_KEYS[kind])
+                if not names_entry or not isinstance(value, str):
+                    continue
+                name = (kind, key, folded_words(value))
+                first = first_use.setdefault(name, index)
+                if first != index:
+                    place = f"/entities/{kind}/{first}"
+                    yield path, f"{quoted(value)} already belongs to {place}"
+            case (*_, "aliases"):
+                kinds = ", ".join(ENTITY_KINDS)
+                yield path, f"aliases belong to entries of {kinds} only"
+
+
+def stale_references(reviews: Reviews, editorial: Object) -> Violations:
+    """Ids of reviews that are not served, and phrases that no review contains."""
+    ids = {review["id"] for review in reviews}
+    texts = "\n".join(folded_words(review["text"] or "") for review in reviews)
+    for path, value in _nodes(editorial):
+        named = _named_id(path, value)
+        if named is not None and named not in ids:
+            yield path, f"no review with the id {quoted(named)} is served"
+        phrase = _quotation(path, value)
+        if phrase is None:
+            continue
+        if folded_words(phrase).strip(QUOTATION_MARKS) not in texts:
+            yield path, f"{quoted(phrase)} is in no review"
+
+
+def _named_id(path: JsonPath, value: Json) -> str | None:
+    """The id of a review that a value is or stands under."""
+    if len(path) == 2 and path[0] == "per_review":
+        return str(path[1])
+    if len(path) >= 2 and path[-2] in ID_KEYS and isinstance(value, str):
+        return value
+    return None
+
+
+def _quotation(path: JsonPath, value: Json) -> str | None:
+    """The words of customers that a value repeats."""
+    if not isinstance(value, str):
+        return None
+    if len(path) == 1 and path[0] in QUOTATIONS:
+        return value
+    if len(path) >= 2 and path[-2] in PHRASE_LISTS:
+        return value
+    return None
+
+
+def _nodes(value: Json, path: JsonPath = ()) -> Iterator[tuple[JsonPath, Json]]:
+    """All values inside `value` with their paths, in document order."""
+    for step, member in members(value):
+        yield (*path, step), member
+        yield from _nodes(member, (*path, step))

@@ -1,0 +1,113 @@
+"""Figures of reviews: means, shares, sentiments of stars, months, the trend.
+
+This module is pure. Of a review it knows `rating` and `date` only.
+
+Sections: stars - means and shares - months - the trend.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from statistics import fmean, variance
+
+from reviewslib.dataset.strict_json import Object
+
+# Verified and in served form, newest first.
+Reviews = Sequence[Object]
+
+# ---- Stars ----
+
+
+def sentiment_of(rating: float) -> str:
+    """The sentiment of a star rating."""
+    if rating >= 4:
+        return "positive"
+    if rating <= 2:
+        return "negative"
+    return "neutral"
+
+
+def score_of(rating: float) -> float:
+    """A star rating as a score from -1 to 1."""
+    return round((rating - 3) / 2, 2)
+
+
+# ---- Means and shares ----
+
+
+def mean(figures: Sequence[float]) -> float | None:
+    """The mean with two decimals, never -0.0; None without figures."""
+    if not figures:
+        return None
+    return round(math.fsum(figures) / len(figures), 2) or 0.0
+
+
+def percent(part: int, total: int) -> float | None:
+    """The share of `part` in `total`, in percent with one decimal; None of nothing."""
+    if not total:
+        return None
+    return round(100 * part / total, 1)
+
+
+# ---- Months ----
+
+
+def first_day(reviews: Reviews) -> str | None:
+    """The calendar day of the first of `reviews`, as written."""
+    if not reviews:
+        return None
+    return str(reviews[0]["date"])[:10]
+
+
+def month_of(review: Object) -> int:
+    """The month of a review, as written, counted from January of the year 0."""
+    return int(review["date"][:4]) * 12 + int(review["date"][5:7]) - 1
+
+
+def month_text(month: int) -> str:
+    """A month as YYYY-MM."""
+    return f"{month // 12:04}-{month % 12 + 1:02}"
+
+
+def by_month(reviews: Reviews) -> dict[int, list[Object]]:
+    """The reviews of every month from the oldest review to the newest, oldest first."""
+    if not reviews:
+        return {}
+    groups = defaultdict[int, list[Object]](list)
+    for review in reviews:
+        groups[month_of(review)].append(review)
+    months = range(month_of(reviews[-1]), month_of(reviews[0]) + 1)
+    return {month: groups.get(month, []) for month in months}
+
+
+# ---- The trend ----
+
+# Reviews in each of two years: of fewer, a change would show chance.
+MIN_TREND_REVIEWS = 10
+# Of the score: a fifth of a star. Readers see no smaller change.
+MIN_CHANGE = 0.1
+
+
+def trend_of(reviews: Reviews) -> str | None:
+    """The trend of the last twelve months against the twelve before.
+
+    None with too few reviews. The months end with that of the newest review. Whole
+    years cancel out the seasons. A change below two standard errors is "stable". Only
+    stars count, since scores by the owner exist for some reviews only.
+    """
+    years: tuple[list[float], list[float]] = ([], [])
+    for review in reviews:
+        months_ago = month_of(reviews[0]) - month_of(review)
+        if months_ago >= 24:
+            break
+        years[months_ago // 12].append(score_of(review["rating"]))
+    if min(map(len, years)) < MIN_TREND_REVIEWS:
+        return None
+    # Unrounded, 0.6 - 0.5 is less than MIN_CHANGE.
+    change = round(fmean(years[0]) - fmean(years[1]), 9)
+    error = math.sqrt(sum(variance(year) / len(year) for year in years))
+    if abs(change) < max(MIN_CHANGE, round(2 * error, 9)):
+        return "stable"
+    return "improving" if change > 0 else "declining"
