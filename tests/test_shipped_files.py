@@ -6,6 +6,7 @@ Sections: Units - Proxy files - Names - The import
 """
 
 import re
+import shlex
 import subprocess
 from collections.abc import Callable
 from dataclasses import fields
@@ -17,11 +18,13 @@ from lab.services import ROOT
 from lab.tools import program
 
 import reviewsd
+from reviewslib.annotator import command as annotator
 from reviewslib.process import serving
 from reviewslib.process.settings import Settings, variable_name
 
 UNIT = "reviewsd.service"
 IMPORT = "deploy/reviewsd-import.service"
+INSIGHTS = "deploy/reviewsd-insights.service"
 DROP_INS = [
     "deploy/settings.conf",
     "deploy/read-instance.conf",
@@ -81,6 +84,8 @@ def test_systemd_understands_every_line_of_a_unit(unit: Path, tmp_path: Path) ->
         pytest.param(UNIT, 11, id="the daemon"),
         # It runs as root, which may write below /srv/reviews, and has no network.
         pytest.param(IMPORT, 15, id="the import"),
+        # It runs as root, which may write below /srv/reviews, and asks one server.
+        pytest.param(INSIGHTS, 20, id="the insights"),
     ],
 )
 def test_a_unit_is_exposed_no_more_than_this(unit: str, tenths: int) -> None:
@@ -126,6 +131,18 @@ def test_every_variable_is_a_setting(name: str) -> None:
     }
 
     assert variables <= settings
+
+
+def test_the_unit_of_insights_has_a_command_line_that_the_program_takes() -> None:
+    command = value_of(INSIGHTS, "ExecStart")
+    for assignment in (" KEY=--key-file /run/key", " URL=u", " MODEL=m"):
+        name, _, text = assignment.strip().partition("=")
+        command = re.sub(rf"\$({name}|\{{{name}\}})(?!\w)", text, command)
+
+    options = annotator.parse(shlex.split(command)[1:])
+
+    assert options.data == Path("/srv/reviews")
+    assert options.key_file == Path("/run/key")
 
 
 # ---- Proxy files ----

@@ -2,7 +2,7 @@
 
 The protocol is `POST {base}/chat/completions`, as OpenAI, Ollama, llama.cpp,
 LM Studio and vLLM speak it. The client follows no redirect, and no message of
-this module contains the key. It knows nothing of files.
+this module contains the key. Of files it reads that of the key alone.
 
 Sections: the server - what a status means - one request - many requests.
 """
@@ -18,9 +18,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.client import HTTPException
+from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
 
+from reviewslib import files
 from reviewslib.annotator.prompts import BadAnswer, Prompt, Reviews, excerpt
 from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.terminal import CommandFailed
@@ -58,7 +60,7 @@ SMALLER = {400, 413, 422, 500}
 # After these the same request may succeed later. 503: the model may be loading.
 LATER = {408, 429, 502, 503, 504, 529}
 # Every other status ends the command, with these words before those of the server.
-REFUSED_KEY = "the key is refused (--key-variable names it)"
+REFUSED_KEY = "the key is refused (--key-variable or --key-file names it)"
 USED_UP = "the quota or credit is used up"
 STOPPING = {
     401: REFUSED_KEY,
@@ -106,13 +108,14 @@ class Client:
     """One model at one server.
 
     Raises CommandFailed unless the URL is https or on this machine, and where the
-    environment variable of the key holds none.
+    file or environment variable of the key holds none.
     """
 
     base: str  # the URL before /chat/completions
     model: str
     timeout: float  # seconds for an answer and its retries
     key_variable: str = ""  # "": OPENAI_API_KEY at OpenAI's host, elsewhere no key
+    key_file: Path | None = None  # used instead of the variable
     sleep: Callable[[float], None] = time.sleep
     _limit_key: str = "max_tokens"
 
@@ -123,12 +126,17 @@ class Client:
                 f"--url {self.base}: expected https://HOST/v1,"
                 " or http://127.0.0.1:PORT/v1 on this machine"
             )
+        self.key = ""
         name = self.key_variable
         if not name and url[2] == OPENAI_HOST:
             name = OPENAI_KEY
-        self.key = os.environ.get(name, "").strip()
-        if name and not re.fullmatch("[!-~]+", self.key):
-            raise CommandFailed(f"the environment variable {name} contains no key")
+        if self.key_file:
+            # latin-1: every byte is a character, and those of no key are refused below.
+            text = files.read_unchanging(self.key_file)[0].decode("latin-1")
+            self.key = _key_in(text, f"the file {self.key_file}")
+        elif name:
+            text = os.environ.get(name, "")
+            self.key = _key_in(text, f"the environment variable {name}")
 
     def outcomes(
         self, prompt: Prompt, reviews: Reviews, parallel: int
@@ -208,6 +216,14 @@ class Client:
             # Some servers repeat the key in error messages.
             answer = answer.replace(self.key.encode(), b"[key]")
         return response.status, answer, response.headers.get("Retry-After", "")
+
+
+def _key_in(text: str, place: str) -> str:
+    """The key in a text; it is sent as part of a header field."""
+    key = text.strip()
+    if not re.fullmatch("[!-~]+", key):
+        raise CommandFailed(f"{place} contains no key")
+    return key
 
 
 # ---- Many requests ----

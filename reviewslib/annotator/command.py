@@ -56,6 +56,7 @@ class Reading:
             model=options.model,
             timeout=options.timeout,
             key_variable=options.key_variable,
+            key_file=options.key_file,
         )
         self._options = options
         self._model = options.model
@@ -268,11 +269,18 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--data", type=Path, required=True, help="the directory of reviews.json")
     add("--url", required=True, help="the server, such as http://127.0.0.1:11434/v1")
     add("--model", required=True, help="the model, as the server calls it")
-    add(
+    key = parser.add_mutually_exclusive_group()
+    key.add_argument(
         "--key-variable",
         default="",
         metavar="NAME",
         help="environment variable that holds the server's key",
+    )
+    key.add_argument(
+        "--key-file",
+        type=Path,
+        metavar="FILE",
+        help="file that holds the server's key",
     )
     add("--parallel", type=int, default=2, help="requests at once (default: 2)")
     add(
