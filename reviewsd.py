@@ -1,6 +1,9 @@
-"""The command line: run the service, check the data, print a response, list or remove subscriptions.
+"""The command line: run the service, check data, print a response, list subscriptions.
 
-This module connects settings, application, hub and server; each of them has a module of its own.
+This module connects settings, application, hub and server; each of them has a module of
+its own.
+
+Sections: parts - the service - check and get - subscriptions - the command line.
 """
 
 from __future__ import annotations
@@ -24,13 +27,14 @@ from dataclasses import replace
 from functools import partial
 from importlib import resources
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from hub import Hub
 from mcp_rpc import McpEndpoint
 from reviewslib.dataset.contract import BadData
 from reviewslib.dataset.reviews import Dataset
+from reviewslib.dataset.strict_json import Object
 from reviewslib.dataset.vocabulary import ENTITY_KINDS
 from reviewslib.links import TOPIC_PATHS, service_urls
 from reviewslib.messages import Request, joined
@@ -46,7 +50,12 @@ from reviewslib.process.settings import (
     read_settings,
 )
 from reviewslib.release import VERSION
-from reviewslib.terminal import EXIT_BAD_DATA, EXIT_FAILURE, EXIT_SUCCESS
+from reviewslib.terminal import (
+    EXIT_BAD_DATA,
+    EXIT_FAILURE,
+    EXIT_SUCCESS,
+    write_output,
+)
 from reviewslib.web.app import Application
 from reviewslib.web.figures import count_text
 from reviewslib.web.reload import Reloader, loaded_text, settle_memory, utc_text
@@ -56,18 +65,21 @@ from reviewslib.websub.callback_urls import selector
 from reviewslib.websub.callbacks import CallbackClient
 from reviewslib.websub.rows import HubSettings, Row, Topic
 
-SWITCH_SECONDS = 0.0004  # how long a thread holds the interpreter while another waits; 0.005 by default
+# How long a thread holds the interpreter while another waits; 0.005 by default. The event
+# loop waits so long for the computing thread.
+SWITCH_SECONDS = 0.0004
 
 log = logging.getLogger("reviewsd")
 
 
-# ---- Parts of the service, made from settings ----
+# ---- Parts, made from settings ----
 
 
 def create_app(settings: Settings) -> Application:
-    """The application, for tests and for embedding in a WSGI server. Raises BadData and BadSetting.
+    """The application, for tests and for embedding in a WSGI server.
 
-    It runs no hub and polls no files. Feeds name a hub only with `no_hub`: then another instance runs it.
+    It runs no hub and polls no files. Feeds name a hub only with `no_hub`: then another
+    instance runs it. Raises BadData and BadSetting.
     """
     return application_of(settings, with_hub=settings.no_hub)
 
@@ -81,49 +93,68 @@ def application_of(settings: Settings, with_hub: bool = True) -> Application:
 
 
 def public_url(settings: Settings) -> str:
-    """The base URL, by default the listening URL. Raises BadSetting if the default is not usable."""
-    if not settings.base_url and (settings.uds or listening.is_wildcard(settings.host)):
-        flag = f"--uds {settings.uds}" if settings.uds else f"--host {settings.host}"
-        reason = "feeds, topics and links would have no usable URL"
-        raise BadSetting(
-            f"{flag}: {reason}; add for example --base-url https://reviews.example.com"
-        )
-    return settings.base_url or listening_url(settings)
+    """The base URL, by default the listening URL.
+
+    Raises BadSetting if the default is not usable.
+    """
+    if settings.base_url:
+        return settings.base_url
+    if settings.uds:
+        raise _without_url(f"--uds {settings.uds}")
+    if listening.is_wildcard(settings.host):
+        raise _without_url(f"--host {settings.host}")
+    return listening_url(settings)
+
+
+def _without_url(flag: str) -> BadSetting:
+    reason = "feeds, topics and links would have no usable URL"
+    remedy = "add for example --base-url https://reviews.example.com"
+    return BadSetting(f"{flag}: {reason}; {remedy}")
 
 
 def listening_url(settings: Settings) -> str:
     """The URL of the address on which the service listens."""
-    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    host = settings.host
+    if ":" in host:
+        # RFC 3986 section 3.2.2
+        host = f"[{host}]"
     return f"http://{host}:{settings.port}"
 
 
 def hub_settings(settings: Settings, base_url: str) -> HubSettings:
-    """The settings of the hub: those with the prefix `hub_`, base URL, state directory and user agent."""
-    names = [name for name in Settings.__slots__ if name.startswith("hub_")]
-    values = {name.removeprefix("hub_"): getattr(settings, name) for name in names}
-    user_agent = f"reviewsd/{VERSION} (+{base_url})"
+    """The settings of the hub."""
     return HubSettings(
-        base_url=base_url, state_dir=settings.state_dir, user_agent=user_agent, **values
+        base_url=base_url,
+        state_dir=settings.state_dir,
+        user_agent=f"reviewsd/{VERSION} (+{base_url})",
+        lease_seconds=settings.hub_lease_seconds,
+        lease_min=settings.hub_lease_min,
+        lease_max=settings.hub_lease_max,
+        retry_delays=settings.hub_retry_delays,
+        timeout=settings.hub_timeout,
+        workers=settings.hub_workers,
+        max_subscriptions=settings.hub_max_subscriptions,
+        ca_file=settings.hub_ca_file,
+        allow_private=settings.hub_allow_private,
     )
 
 
 def callback_client(settings: HubSettings) -> CallbackClient:
-    """The HTTPS client for these settings. Raises BadSetting for an unusable file of certificates."""
+    """The HTTPS client of the hub. Raises BadSetting for an unusable certificate file."""
     ca_file = settings.ca_file
-    own_host = urlsplit(settings.base_url).hostname or ""
     try:
-        if ca_file and not ca_file.is_file():  # reading a FIFO could block forever
+        # Reading a FIFO could block forever.
+        if ca_file and not ca_file.is_file():
             raise OSError("there is no such regular file")
         return CallbackClient(
             settings.user_agent,
             ca_file,
             allow_private=settings.allow_private,
-            own_host=own_host,
+            own_host=urlsplit(settings.base_url).hostname or "",
         )
     except OSError as error:
-        raise BadSetting(
-            f"{flag_name('hub_ca_file')} {ca_file}: {error.strerror or error}"
-        ) from None
+        flag = f"{flag_name('hub_ca_file')} {ca_file}"
+        raise BadSetting(f"{flag}: {error.strerror or error}") from None
 
 
 def publish(hub: Hub, snapshot: Snapshot) -> None:
@@ -132,24 +163,31 @@ def publish(hub: Hub, snapshot: Snapshot) -> None:
     for path in TOPIC_PATHS:
         content = snapshot.fixed[path]
         topics[path] = Topic(
-            path, content.content_type, joined(content.identity.body), content.digest
+            path=path,
+            content_type=content.content_type,
+            body=joined(content.identity.body),
+            digest=content.digest,
         )
     hub.publish(topics)
 
 
-# ---- Commands ----
+# ---- The service ----
 
 
 def check_hub(settings: Settings) -> None:
-    """Raise BadSetting for a file or directory that the hub cannot use. Creates nothing."""
+    """Raise BadSetting for a file or directory that the hub cannot use.
+
+    Creates nothing.
+    """
     if settings.no_hub:
         return
     path = settings.state_dir
-    mode = os.R_OK | os.W_OK | os.X_OK
-    while not os.path.lexists(path):  # the service creates it when it starts
+    rights = os.R_OK | os.W_OK | os.X_OK
+    # The service creates the directory when it starts, if it may.
+    while not os.path.lexists(path):
         path = path.absolute().parent
-        mode = os.W_OK | os.X_OK
-    if not (os.path.isdir(path) and os.access(path, mode)):
+        rights = os.W_OK | os.X_OK
+    if not path.is_dir() or not os.access(path, rights):
         flag = f"{flag_name('state_dir')} {settings.state_dir}"
         raise BadSetting(f"{flag}: {path} is not a directory that this user can write")
     if settings.hub_ca_file:
@@ -159,44 +197,23 @@ def check_hub(settings: Settings) -> None:
 def run(settings: Settings, deadlines: serving.Deadlines | None = None) -> NoReturn:
     """Load the data, serve until a signal, and end the process.
 
-    Raises BadData, BadSetting and listening.CannotListen before it serves.
+    Raises BadData, BadSetting and CannotListen before it serves.
     """
-    signal.signal(
-        signal.SIGHUP, signal.SIG_IGN
-    )  # until `serve` handles it; the default ends the process
-    listening.allow_connections(settings.max_connections)  # before anything is opened
-    public_url(settings)  # raises BadSetting before anything is opened
+    # By default the signal ends the process; `serve` handles it later.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    # Whatever raises an error comes before anything is opened, and the address before
+    # the data: they may take seconds.
+    listening.allow_connections(settings.max_connections)
+    public_url(settings)
     check_hub(settings)
-    listener: listening.Listener
-    if settings.uds:
-        listener = listening.claim_path(settings.uds)
-    else:
-        listener = listening.claim_port(settings.host, settings.port)
-        settings = replace(settings, port=listener.getsockname()[1])
+    settings, listener = claimed_address(settings)
     application = application_of(settings)
+    log_loaded(application.snapshot.dataset)
     manager = ServiceManager()
-    reloader = application.reloader
-    loaded = loaded_text(application.snapshot.dataset)
-    for note in application.snapshot.dataset.notes:
-        log.info("%s", note)
-    for warning in application.snapshot.dataset.warnings:
-        log.warning("%s", warning)
-    log.info("%s", loaded)
-    reloader.notify = manager.notify
-    hub = None if settings.no_hub else started_hub(settings, application)
-
-    def ready() -> None:
-        address = settings.uds or listening_url(settings)
-        log.info(
-            "reviewsd %s listens on %s as %s",
-            VERSION,
-            address,
-            application.urls.base_url,
-        )
-        manager.notify("READY=1", f"STATUS=Serving {loaded}")
-        poll = partial(reloader.run, settings.reload_interval)
-        threading.Thread(target=poll, name="reload", daemon=True).start()
-
+    application.reloader.notify = manager.notify
+    before_stop = no_hub_stops
+    if not settings.no_hub:
+        before_stop = started_hub(settings, application).stop
     settle_memory()
     sys.setswitchinterval(SWITCH_SECONDS)
     service = serving.Service(
@@ -205,30 +222,71 @@ def run(settings: Settings, deadlines: serving.Deadlines | None = None) -> NoRet
         max_connections=settings.max_connections,
         access_log=settings.access_log,
         manager=manager,
-        ready=ready,
-        hangup=reloader.wake,
-        before_stop=hub.stop if hub else lambda timeout_seconds: None,
+        ready=partial(begin, settings, application, manager),
+        hangup=application.reloader.wake,
+        before_stop=before_stop,
         deadlines=deadlines or serving.Deadlines(),
     )
     asyncio.run(serve_and_exit(service))
 
 
+def claimed_address(settings: Settings) -> tuple[Settings, listening.Listener]:
+    """The settings with the port that is claimed, and the listener.
+
+    Raises CannotListen.
+    """
+    if settings.uds:
+        return settings, listening.claim_path(settings.uds)
+    listener = listening.claim_port(settings.host, settings.port)
+    port = listener.getsockname()[1]
+    return replace(settings, port=port), listener
+
+
+def log_loaded(dataset: Dataset) -> None:
+    """Log what was loaded."""
+    for note in dataset.notes:
+        log.info("%s", note)
+    for warning in dataset.warnings:
+        log.warning("%s", warning)
+    log.info("%s", loaded_text(dataset))
+
+
+def no_hub_stops(timeout_seconds: float) -> None:
+    """What ends before the server where no hub runs: nothing."""
+
+
+def begin(
+    settings: Settings, application: Application, manager: ServiceManager
+) -> None:
+    """Say that the service is ready, and watch the data files from now on."""
+    address = settings.uds or listening_url(settings)
+    base_url = application.urls.base_url
+    log.info("reviewsd %s listens on %s as %s", VERSION, address, base_url)
+    loaded = loaded_text(application.snapshot.dataset)
+    manager.notify("READY=1", f"STATUS=Serving {loaded}")
+    poll = partial(application.reloader.run, settings.reload_interval)
+    threading.Thread(target=poll, name="reload", daemon=True).start()
+
+
 def started_hub(settings: Settings, application: Application) -> Hub:
-    """The running hub, which is told every new snapshot. Logs a warning for every setting for tests."""
+    """The running hub, which is told every new snapshot."""
     for name in ("hub_allow_private", "hub_ca_file"):
         if getattr(settings, name):
             log.warning("%s is for tests only", flag_name(name))
     options = hub_settings(settings, application.urls.base_url)
-    reloader = application.reloader
-    application.hub = hub = Hub(options, callback_client(options).send)
-    reloader.publish = partial(publish, hub)
-    publish(hub, reloader.snapshot)
+    hub = Hub(options, callback_client(options).send)
+    application.hub = hub
+    application.reloader.publish = partial(publish, hub)
+    publish(hub, application.snapshot)
     hub.start()
     return hub
 
 
 async def serve_and_exit(service: serving.Service) -> NoReturn:
-    """Serve, and end the process before the event loop cancels and logs hanging requests."""
+    """Serve, and end the process.
+
+    Before `asyncio.run` would cancel and log requests that hang.
+    """
     try:
         await serving.serve(service)
     except listening.CannotListen as error:
@@ -238,65 +296,93 @@ async def serve_and_exit(service: serving.Service) -> NoReturn:
     serving.exit_at_once(EXIT_SUCCESS)
 
 
+# ---- Check and get ----
+
+
 def check(settings: Settings, sources: Mapping[str, str]) -> int:
     """Print a summary of the data and all settings. Raises BadData and BadSetting."""
     check_hub(settings)
-    lines = summary(application_of(settings).snapshot.dataset)
-    return write_output("\n".join((*lines, *listing(settings, sources, os.environ))))
+    lines = [
+        *summary(application_of(settings).snapshot.dataset),
+        *listing(settings, sources, os.environ),
+    ]
+    return write_output("\n".join(lines))
 
 
 def summary(dataset: Dataset) -> Iterator[str]:
     """Lines that summarize the dataset for the operator."""
-    rating = dataset.aggregate_rating
-    insights = dataset.insights
     yield loaded_text(dataset)
     if dataset.reviews:
+        # Newest first.
         yield f"  from {dataset.reviews[-1].day} to {dataset.reviews[0].day}"
-    if rating["rating_value"] is not None:
-        basis = count_text(rating["review_count"], "review")
-        stars = ", ".join(
-            f"{rating['distribution'][star]} x {star}" for star in "54321"
-        )
-        yield f"  {rating['rating_value']:g} stars of 5 over {basis}: {stars}"
+    if dataset.aggregate_rating["rating_value"] is not None:
+        yield f"  {rating_text(dataset.aggregate_rating)}"
+    insights = dataset.insights
     basis = count_text(insights["review_count"], "review")
     yield f"Insights of {insights['generated_at'] or 'no date'} from {basis}"
-    parts = [f"{len(insights[key])} {key}" for key in ("aspects", "topics", "faq")]
-    parts += [
-        f"{len(insights['entities'][kind])} {kind.replace('_', ' ')}"
-        for kind in ENTITY_KINDS
-    ]
-    yield f"  {', '.join(parts)}"
+    yield f"  {', '.join(insight_counts(insights))}"
     yield from dataset.notes
     for warning in dataset.warnings:
         yield f"warning: {warning}"
 
 
+def rating_text(rating: Object) -> str:
+    """The average and the number of reviews for each star."""
+    basis = count_text(rating["review_count"], "review")
+    distribution = rating["distribution"]
+    counts = ", ".join(f"{distribution[star]} x {star}" for star in "54321")
+    return f"{rating['rating_value']:g} stars of 5 over {basis}: {counts}"
+
+
+def insight_counts(insights: Object) -> Iterator[str]:
+    """How many entries of each kind the insights have."""
+    for key in ("aspects", "topics", "faq"):
+        yield f"{len(insights[key])} {key}"
+    for kind in ENTITY_KINDS:
+        yield f"{len(insights['entities'][kind])} {kind.replace('_', ' ')}"
+
+
 def get(settings: Settings, target: str) -> int:
-    """Print the body of a response; EXIT_FAILURE for an error status. Raises BadData and BadSetting."""
+    """Print the body of a response; EXIT_FAILURE for an error status.
+
+    Raises BadData and BadSetting.
+    """
     path, _, query_string = os.fsencode(target).partition(b"?")
-    decoded = unquote_to_bytes(path).decode("utf-8", "surrogateescape")
     request = Request(
-        "GET", decoded, query_string.decode("latin-1"), {"host": "localhost"}.get
+        method="GET",
+        path=unquote_to_bytes(path).decode("utf-8", "surrogateescape"),
+        query_string=query_string.decode("latin-1"),
+        header={"host": "localhost"}.get,
     )
     response = application_of(settings).respond(request)
     write_output(joined(response.body))
-    return EXIT_SUCCESS if response.status < 400 else EXIT_FAILURE
+    if response.status >= 400:
+        return EXIT_FAILURE
+    return EXIT_SUCCESS
+
+
+# ---- Subscriptions ----
 
 
 def subscriptions(settings: Settings) -> int:
-    """List the subscriptions. Shows only the hosts of callbacks: paths may be secret. Raises StoreFault."""
+    """List the subscriptions; only the hosts of callbacks, since paths may be secret.
+
+    Raises StoreFault.
+    """
     rows = store.list_rows(settings.state_dir)
     path = settings.state_dir / store.STORE_FILE_NAME
     if not rows and not path.exists():
-        raise store.StoreFault(
-            f"{path}: there is no store of subscriptions; see {flag_name('state_dir')}"
-        )
+        remedy = f"see {flag_name('state_dir')}"
+        raise store.StoreFault(f"{path}: there is no store of subscriptions; {remedy}")
     lines = [listing_text(row, time.time()) for row in rows]
     return write_output("\n".join(lines) or "no subscriptions")
 
 
 def unsubscribe(settings: Settings, host: str) -> int:
-    """Remove a host's subscriptions; EXIT_FAILURE if it has none. Raises BadSetting and StoreFault."""
+    """Remove a host's subscriptions; EXIT_FAILURE if it has none.
+
+    Raises BadSetting and StoreFault.
+    """
     try:
         is_selected = selector(host)
     except ValueError as error:
@@ -308,6 +394,7 @@ def unsubscribe(settings: Settings, host: str) -> int:
 
 
 def row_state(row: Row, now: float) -> str:
+    """What a row is, in a word."""
     if not row.is_subscription:
         return row.mode
     if row.expires_at <= now:
@@ -328,47 +415,43 @@ def listing_text(row: Row, now: float) -> str:
     return ", ".join(parts)
 
 
-def write_output(content: str | bytes) -> int:
-    """Write a body or lines to standard output and return EXIT_SUCCESS, or exit with EXIT_FAILURE."""
-    if isinstance(content, str):
-        encoding = (
-            sys.stdout.encoding if sys.stdout else "ascii"
-        )  # sys.stdout is None if closed
-        content = f"{content}\n".encode(encoding, "backslashreplace")
-    try:
-        with open(
-            1, "wb", closefd=False
-        ) as output:  # sys.stdout would fail a second time, at exit
-            output.write(content)
-        return EXIT_SUCCESS
-    except OSError as error:
-        sys.exit(f"cannot write to standard output: {error.strerror}")
+# ---- The command line ----
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line. Returns the exit status."""
     messages = start_log()
     try:
-        options = vars(command_line().parse_args(arguments))
-        settings, sources = read_settings(options, os.environ)
-        logging.getLogger().setLevel(settings.log_level.upper())
-        if options["check"]:
-            return check(settings, sources)
-        if options["get"] is not None:
-            return get(settings, options["get"])
-        if options["subscriptions"]:
-            return subscriptions(settings)
-        if options["unsubscribe"] is not None:
-            return unsubscribe(settings, options["unsubscribe"])
-        run(settings)
+        return perform(vars(command_line().parse_args(arguments)))
     except BadData as bad:
         print(*bad.lines(), sep="\n", file=sys.stderr)
         return EXIT_BAD_DATA
-    except (BadSetting, listening.CannotListen, store.StoreFault) as error:
+    except BadSetting as bad:
+        print(bad, file=sys.stderr)
+        return EXIT_BAD_DATA
+    except (listening.CannotListen, store.StoreFault) as error:
         print(error, file=sys.stderr)
-        return EXIT_BAD_DATA if isinstance(error, BadSetting) else EXIT_FAILURE
+        return EXIT_FAILURE
     finally:
         messages.flush()
+
+
+def perform(options: Mapping[str, Any]) -> int:
+    """Perform what the options ask for; by default, serve.
+
+    Raises BadData, BadSetting, CannotListen and StoreFault.
+    """
+    settings, sources = read_settings(options, os.environ)
+    logging.getLogger().setLevel(settings.log_level.upper())
+    if options["check"]:
+        return check(settings, sources)
+    if options["get"] is not None:
+        return get(settings, options["get"])
+    if options["subscriptions"]:
+        return subscriptions(settings)
+    if options["unsubscribe"] is not None:
+        return unsubscribe(settings, options["unsubscribe"])
+    run(settings)
 
 
 def sample_directory() -> Path:
@@ -381,11 +464,13 @@ def sample_directory() -> Path:
 
 def command_line() -> argparse.ArgumentParser:
     """The parser of the command line; every setting is a flag."""
-    about = (
-        "Publish what customers wrote about a business: datasets, search, feeds, pages."
+    parser = argparse.ArgumentParser(
+        "reviewsd",
+        description="Publish what customers wrote about a business: datasets, search, "
+        "feeds, pages.",
+        epilog="A flag overrides its environment variable, and a variable overrides the "
+        "default.",
     )
-    precedence = "A flag overrides its environment variable, and a variable overrides the default."
-    parser = argparse.ArgumentParser("reviewsd", description=about, epilog=precedence)
     add_flags(parser)
     add = parser.add_argument
     add(

@@ -1,22 +1,27 @@
-"""What the commands that write data files have in common: output, exit statuses, the answers to errors.
+"""What all commands have in common: output, exit statuses, the answers to errors.
 
-This module knows no command line and no data file.
+This module must not know a command line or a data file.
+
+Sections: exit statuses - output - the end of a command.
 """
 
 from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TextIO
 
 from reviewslib.dataset.contract import BadData, printable
 
-# argparse exits with 2
+# ---- Exit statuses; argparse exits with 2 ----
+
 EXIT_SUCCESS = 0
 EXIT_FAILURE = 1
+# EX_CONFIG of sysexits.h
+EXIT_BAD_DATA = 78
+# As shells have it: 128 and the number of SIGINT.
 EXIT_STOPPED = 130
-EXIT_BAD_DATA = 78  # EX_CONFIG of sysexits.h
 
 
 class CommandFailed(Exception):
@@ -28,32 +33,57 @@ class CommandFailed(Exception):
         self.status = status
 
 
+# ---- Output ----
+
+
 def say(*lines: str, stream: TextIO | None = None) -> None:
-    """Print lines to standard output or another stream, with control characters escaped."""
+    """Print lines to standard output or another stream, control characters escaped."""
     for line in lines:
         print(printable(line), file=stream, flush=True)
+
+
+def write_output(content: str | bytes) -> int:
+    """Write a body or lines to standard output and return EXIT_SUCCESS.
+
+    Exits with EXIT_FAILURE if they cannot be written.
+    """
+    if isinstance(content, str):
+        # A closed stream is None.
+        encoding = sys.stdout.encoding if sys.stdout else "ascii"
+        content = f"{content}\n".encode(encoding, "backslashreplace")
+    try:
+        # Not through sys.stdout, which would fail a second time at exit.
+        with open(1, "wb", closefd=False) as output:
+            output.write(content)
+    except OSError as error:
+        sys.exit(f"cannot write to standard output: {error.strerror}")
+    return EXIT_SUCCESS
+
+
+# ---- The end of a command ----
 
 
 def exit_status(command: Callable[[], None]) -> int:
     """Run a command, and print the reason if it fails. Returns the exit status."""
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a closed stream is None
+        # A closed stream is None.
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that lacks a letter must not end a command in a traceback.
             stream.reconfigure(errors="backslashreplace")
-    reason: Sequence[str] = ()
     try:
         command()
-        status = EXIT_SUCCESS
     except CommandFailed as failure:
-        reason = failure.lines
-        status = failure.status
+        return _failed(failure.status, *failure.lines)
     except BadData as fault:
-        reason = fault.lines()
-        status = EXIT_BAD_DATA
+        return _failed(EXIT_BAD_DATA, *fault.lines())
     except KeyboardInterrupt:
-        reason = ["stopped; run the same command again"]
-        status = EXIT_STOPPED
+        return _failed(EXIT_STOPPED, "stopped; run the same command again")
     except OSError as error:
-        reason = [f"{error.filename or 'the output'}: {error.strerror}"]
-        status = EXIT_FAILURE
-    say(*reason, stream=sys.stderr)
+        where = error.filename or "the output"
+        return _failed(EXIT_FAILURE, f"{where}: {error.strerror}")
+    return EXIT_SUCCESS
+
+
+def _failed(status: int, *lines: str) -> int:
+    say(*lines, stream=sys.stderr)
     return status
