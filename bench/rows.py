@@ -9,18 +9,19 @@ import http.client
 import json
 import math
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import make_data
@@ -47,7 +48,7 @@ from lab.servers import (
     wait_for,
 )
 from lab.services import fetch
-from lab.subscribers import Subscribers
+from lab.subscribers import HOSTS, Subscribers
 from lab.tools import own_network
 
 SAMPLE = 0  # in place of a number of generated reviews: the sample data
@@ -428,24 +429,167 @@ def hub(lab: Lab) -> Iterator[Figure]:
     seconds = {}
     for count, budget_s in ((500, 15), (5000, math.inf)):
         subscribers = Subscribers(lab.scratch)
+        steady = [("steady", number, TOPIC) for number in range(count)]
         with lab.daemon(data, *subscribers.flags) as ours:
-            subscribers.subscribe(
-                ours, [("steady", number, TOPIC) for number in range(count)]
-            )
+            subscribers.subscribe(ours, steady)
             with probe(ours) as latencies:
-                began = time.monotonic()
                 before = processor_seconds(ours.pid)
-                change(ours, data)
-                content = fetch(ours, TOPIC).body
-                for callback in range(count):
-                    path = f"/steady/{callback}"
-                    wait_for("delivery", lambda: subscribers.newest[path] == content)  # noqa: B023
-                seconds[count] = time.monotonic() - began
+                seconds[count] = delivery_seconds(ours, data, subscribers, count)
                 processor_ms = (processor_seconds(ours.pid) - before) / count * 1000
         yield Figure(f"a change to {count} subscribers", seconds[count], "s", budget_s)
         yield Figure(f"GET p99 meanwhile, {count}", p99(latencies), "ms", 50)
         yield Figure(f"processor time of each, with TLS, {count}", processor_ms, "ms")
-    yield Figure("5,000 subscribers beside 500", seconds[5000] / seconds[500], "×", 12)
+    yield Figure("5,000 subscribers beside 500", seconds[5000] / seconds[500], "×", 14)
+
+
+def delivery_seconds(
+    server: Server, data: Path, subscribers: Subscribers, count: int
+) -> float:
+    """The seconds from a change until this many steady callbacks have it."""
+    began = time.monotonic()
+    change(server, data)
+    content = fetch(server, TOPIC).body
+    for number in range(count):
+        path = f"/steady/{number}"
+        wait_for("delivery", lambda path=path: subscribers.newest[path] == content)
+    return time.monotonic() - began
+
+
+def hub_hanging(lab: Lab) -> Iterator[Figure]:
+    """The delivery of a change to 450 of 500 subscribers, while the others begin to hang."""
+    data = lab.data(500)
+    subscribers = Subscribers(lab.scratch)
+    everybody = [("steady", number, TOPIC) for number in range(450)]
+    # They are as old as the others, and come between them.
+    for number in range(50):
+        everybody.insert(number * 10, ("turning", number, TOPIC))
+    with lab.daemon(data, *subscribers.flags) as ours:
+        subscribers.subscribe(ours, everybody)
+        alone = delivery_seconds(ours, data, subscribers, 450)
+        wait_for("rest", lambda: subscriptions(ours)["behind"] == 0)
+        beside = delivery_seconds(ours, data, subscribers, 450)
+    yield Figure("a change to 450 subscribers, and 50 that take it", alone, "s")
+    yield Figure("a change to 450 subscribers, and 50 that hang", beside, "s")
+    yield Figure("450 beside 50 that hang, to alone", beside / alone, "×", 2)
+
+
+def subscriptions(server: Server) -> dict[str, int]:
+    return dict(json.loads(fetch(server, "/healthz").body)["subscriptions"])
+
+
+# How soon who asks beside strangers must be asked.
+SOON_SECONDS = 10.0
+FORMS_A_SECOND = 10
+# Before anybody else asks: the stranger has then repeated each request 60 times.
+WARM_UP_SECONDS = 30.0
+
+
+def hub_strangers(lab: Lab) -> Iterator[Figure]:
+    """Who is asked soon while a stranger sends ten forms a second to the daemon."""
+    data = lab.data(SAMPLE)
+    for name, stranger in STRANGERS.items():
+        subscribers = Subscribers(lab.scratch)
+        with black_hole() as port, lab.daemon(data, *subscribers.flags) as ours:
+            subscribers.subscribe(
+                ours, [("steady", number, TOPIC) for number in range(5)]
+            )
+            ended = threading.Event()
+            forms = partial(stranger, subscribers, ours, port)
+            thread = threading.Thread(target=send_forms, args=(ours, forms, ended))
+            thread.start()
+            time.sleep(WARM_UP_SECONDS)
+            asked_at = {}
+            for number in (*range(5), *range(100, 115)):
+                asked_at[number] = ask_for_an_hour_more(subscribers, ours, number)
+                time.sleep(0.5)
+            time.sleep(SOON_SECONDS)
+            ended.set()
+            thread.join()
+        waits = {
+            number: subscribers.verified_at.get((f"/steady/{number}", "7200"), math.inf)
+            - moment
+            for number, moment in asked_at.items()
+        }
+        for kind, numbers in (("renewals", range(5)), ("newcomers", range(100, 115))):
+            soon = [waits[one] for one in numbers if waits[one] < SOON_SECONDS]
+            yield Figure(
+                f"{kind} of {len(numbers)} asked within {SOON_SECONDS:.0f} s beside {name}",
+                len(soon),
+                "",
+                at_least=len(numbers),
+            )
+            yield Figure(
+                f"the longest of these {kind} beside {name}",
+                max(soon, default=math.inf),
+                "s",
+            )
+
+
+def ask_for_an_hour_more(
+    subscribers: Subscribers, server: Server, number: int
+) -> float:
+    """Send the form of a steady callback. Returns when."""
+    request = subscribers.request(
+        "subscribe", server.port, "steady", number, TOPIC, lease_seconds="7200"
+    )
+    began = time.monotonic()
+    fetch(server, **request)
+    return began
+
+
+def send_forms(
+    server: Server, form: Callable[[int], dict[str, Any]], ended: threading.Event
+) -> None:
+    number = 0
+    while not ended.wait(1 / FORMS_A_SECOND):
+        with suppress(OSError, http.client.HTTPException):
+            fetch(server, **form(number))
+        number += 1
+
+
+def hanging_stranger(
+    hosts: Callable[[int], str],
+    subscribers: Subscribers,
+    server: Server,
+    port: int,
+    number: int,
+) -> dict[str, Any]:
+    """A form whose callback hangs."""
+    callback = f"https://{hosts(number)}:{port}/{number}"
+    return subscribers.request_of(callback, "subscribe", server.port, TOPIC)
+
+
+def repeating_stranger(
+    subscribers: Subscribers, server: Server, port: int, number: int
+) -> dict[str, Any]:
+    """A form with the callback of a subscriber, and a secret of the stranger's."""
+    return subscribers.request(
+        "subscribe",
+        server.port,
+        "steady",
+        number % 5,
+        TOPIC,
+        secret=f"a stranger's {number}",
+    )
+
+
+STRANGERS = {
+    # Each has a name and an address of its own: 127.100.0.0 and following ones.
+    "ever new callbacks that hang": partial(
+        hanging_stranger, lambda number: f"127.100.{number // 250}.{number % 250 + 1}"
+    ),
+    "callbacks that hang at the addresses of the others": partial(
+        hanging_stranger, lambda number: f"127.0.0.{number % HOSTS + 1}"
+    ),
+    "repetitions of the requests of subscribers": repeating_stranger,
+}
+
+
+@contextmanager
+def black_hole() -> Iterator[int]:
+    """A port at every address of this machine, where connections are accepted and nothing else."""
+    with socket.create_server(("", 0), backlog=1024) as server:
+        yield server.getsockname()[1]
 
 
 requests = partial(partial, attack_lab.requests)
@@ -507,5 +651,7 @@ ROWS = (
     slow,
     stop,
     hub,
+    hub_hanging,
+    hub_strangers,
     attacks,
 )

@@ -1,7 +1,8 @@
 """Subscribers of the hub: HTTPS callbacks on this machine that agree to whatever the hub asks.
 
 How a callback takes deliveries is the first part of its path: "steady" at once, "slow" after a while, "flaky"
-with refusals, never two in a row, "dead" never, "hanging" without an answer.
+with refusals, never two in a row, "dead" never, "hanging" without an answer, "turning" at once at first, and
+then without an answer.
 """
 
 import asyncio
@@ -9,6 +10,7 @@ import random
 import re
 import ssl
 import threading
+import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -20,8 +22,10 @@ import trustme
 from lab.servers import HOST, Server, wait_for
 from lab.services import fetch, free_port
 
-HOSTS = 50  # the hub bounds what it does for one of them
-BATCH = 500  # requests at once; the hub lets 1,000 wait, and 50 of a host
+# Each connection takes a port of an address for a minute.
+HOSTS = 50
+# Requests at once; the hub lets 1,000 wait.
+BATCH = 500
 WAIT_SECONDS = {"slow": 0.3, "hanging": 86_400}
 
 
@@ -44,6 +48,8 @@ class Subscribers:
             str(scratch / "subscribers.pem"),
         )
         self.newest: dict[str, bytes] = {}
+        # By path and lease, the moments (time.monotonic()) of the last verifications.
+        self.verified_at: dict[tuple[str, str], float] = {}
         self.events: Counter[str] = Counter()
         self._refused: set[str] = (
             set()
@@ -58,6 +64,12 @@ class Subscribers:
     ) -> dict[str, Any]:
         """The arguments of `services.fetch` for a request of the callback /kind/number; `topic` is a path."""
         callback = f"https://{self._hosts[number % HOSTS]}:{self._port}/{kind}/{number}"
+        return self.request_of(callback, mode, port, topic, **more)
+
+    def request_of(
+        self, callback: str, mode: str, port: int, topic: str, **more: str
+    ) -> dict[str, Any]:
+        """The same of any callback."""
         fields = {
             "hub.mode": mode,
             "hub.topic": f"http://{HOST}:{port}{topic}",
@@ -108,6 +120,8 @@ class Subscribers:
                 status = 200
                 content = query.get("hub.challenge", [""])[0]
                 self.newest.setdefault(url.path, b"")
+                lease = query.get("hub.lease_seconds", [""])[0]
+                self.verified_at[url.path, lease] = time.monotonic()
                 self.events[
                     "denials" if query["hub.mode"] == ["denied"] else "verifications"
                 ] += 1
@@ -123,7 +137,9 @@ class Subscribers:
         """The status for a delivery."""
         kind = path.split("/")[1]
         self.events[f"deliveries to {kind} callbacks"] += 1
-        await asyncio.sleep(WAIT_SECONDS.get(kind, 0))
+        is_turned = kind == "turning" and self.newest[path]
+        wait_kind = "hanging" if is_turned else kind
+        await asyncio.sleep(WAIT_SECONDS.get(wait_kind, 0))
         if kind == "dead" or (
             kind == "flaky" and path not in self._refused and random.random() < 0.4
         ):
