@@ -1,8 +1,9 @@
 """The hub in the real daemon: over HTTP, with reloads, restarts, SIGKILL and a failing disk.
 
-Changes and interruptions - The example - The operator
+Changes and interruptions - Kills and a full disk - The example - The operator
 """
 
+import itertools
 import json
 import os
 import re
@@ -33,6 +34,7 @@ from lab.services import (
     free_port,
     run_daemon,
 )
+from lab.tools import needs, on_a_small_disk
 
 import reviewsd
 from reviewslib.process.settings import BadSetting, Settings
@@ -165,6 +167,79 @@ def test_a_killed_service_continues_after_its_restart(
         lab.wait(lambda: health(service)["subscriptions"] == at_rest)
     assert [b"after-the-kill" in post.body for post in lab.posts()] == [True, True]
     assert len(lab.gets()) == 2
+
+
+# ---- Kills and a full disk -------------------------------------------------------------
+
+
+def hub_process(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "lab.hub_process", *arguments]
+
+
+def run_hub_process(command: list[str]) -> int:
+    """The status of a process of a hub with its callbacks."""
+    path = f"{ROOT / 'tests'}:{ROOT}"
+    environment = os.environ | {"PYTHONPATH": path}
+    return subprocess.run(command, env=environment, stderr=PIPE).returncode
+
+
+def contents_at_rest(diary: Path) -> list[tuple[str, str]]:
+    """For each time that the hub was at rest: the topic's content, and what the callback had."""
+    pairs = []
+    # What it has read before it subscribed.
+    has = "one"
+    for line in diary.read_text().splitlines():
+        if line.startswith("got "):
+            has = line.removeprefix("got ")
+        if line.startswith("at rest with "):
+            pairs.append((line.removeprefix("at rest with "), has))
+    return pairs
+
+
+def test_a_kill_at_any_instruction_that_matters_loses_nothing(tmp_path: Path) -> None:
+    kills = 0
+    for kill_at in itertools.count(1):
+        # given a hub that is killed before or after a change, a commit or an exchange
+        directory = tmp_path / str(kill_at)
+        directory.mkdir()
+        state = str(directory / "state")
+        status = run_hub_process(hub_process("live", state, str(kill_at)))
+        if status != -signal.SIGKILL:
+            break
+        kills += 1
+
+        # when it starts again, with the content that was the first
+        assert run_hub_process(hub_process("live", state, "0")) == 0
+
+        # then what it has accepted is confirmed, and the callback has what there is
+        pairs = contents_at_rest(directory / "diary")
+        assert len(pairs) >= 3
+        assert all(current == had for current, had in pairs), kill_at
+    assert status == 0
+    assert kills > 15
+
+
+def test_a_full_disk_loses_nothing_and_repeats_nothing(tmp_path: Path) -> None:
+    needs("a file system of its own")
+
+    # given a hub whose disk fills in the middle of a delivery
+    state = tmp_path / "state"
+    state.mkdir()
+
+    # when it is full for seconds, and the content is then what it was at first
+    command = on_a_small_disk(state, hub_process("fill", str(state)))
+    assert run_hub_process(command) == 0
+
+    # then forms are refused meanwhile, and each content was sent once
+    assert (tmp_path / "diary").read_text().splitlines() == [
+        "accepted subscribe",
+        "asked subscribe",
+        "got two",
+        "full 503",
+        "in trouble True",
+        "got one",
+        "at rest with one",
+    ]
 
 
 # ---- The example ----

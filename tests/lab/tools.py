@@ -92,6 +92,23 @@ def own_network(*addresses: str) -> Iterator[None]:
             kernel.setns(before.fileno(), CLONE_NEWNET)
 
 
+SMALL_DISK = "600k"
+
+
+def on_a_small_disk(directory: Path, command: list[str]) -> list[str]:
+    """The command with a small file system, which ends with it, at a directory."""
+    mount = f'mount -t tmpfs -o size={SMALL_DISK} none {directory} && exec "$@"'
+    namespace = ["unshare", "--user", "--map-root-user", "--mount"]
+    return [*namespace, "sh", "-c", mount, "sh", *command]
+
+
+@cache
+def can_mount() -> bool:
+    """Whether a command of ours may have a file system of its own."""
+    with TemporaryDirectory() as directory:
+        return succeeds(*on_a_small_disk(Path(directory), ["true"]))
+
+
 def booted_command(directory: Path, *arguments: str) -> list[str]:
     """The command that runs this machine's system in a container that writes to memory (systemd-nspawn(1)).
 
@@ -130,5 +147,6 @@ RIGHTS = {
     "a network of its own": Right(
         can_change_network, "only root with `unshare` and `ip` may have a network"
     ),
+    "a file system of its own": Right(can_mount, "mount namespaces are not allowed"),
     "a booted system": Right(can_boot, "a system cannot be booted here"),
 }
