@@ -1,8 +1,12 @@
-"""The contract: the parameters of `openapi.json`, and the schemas of data files in `files.json`.
+"""The contract: parameters of `openapi.json`, and schemas of data files in `files.json`.
 
-Both are written by hand. `openapi.json` is served, and is the only source of the search parameters.
-`files.json` is the only source of the schemas and defaults of the data files. This module knows JSON and
-schemas. It knows no review and no HTTP, and opens only these two files; callers read the data files.
+Both are written by hand. `openapi.json` is served, and is the only source of the search
+parameters. `files.json` is the only source of the schemas and defaults of the data
+files. This module knows JSON and schemas. It knows no review and no HTTP, and opens only
+these two files; callers read the data files.
+
+Sections: faults - the contract - file schemas - completion - reasons - formats -
+acceptance.
 """
 
 from __future__ import annotations
@@ -10,12 +14,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from reviewslib.dataset.strict_json import Json, JsonPath, decode
@@ -36,15 +41,14 @@ class Fault:
     reason: str
 
     def __str__(self) -> str:
-        pointer = "".join(
-            "/" + str(step).replace("~", "~0").replace("/", "~1") for step in self.path
-        )
-        line = (
-            f"{self.file} {pointer}: {self.reason}"
-            if pointer
-            else f"{self.file}: {self.reason}"
-        )
-        return printable(line)
+        place = f"{self.file} {pointer_of(self.path)}".rstrip()
+        return printable(f"{place}: {self.reason}")
+
+
+def pointer_of(path: JsonPath) -> str:
+    """A path as a JSON Pointer (RFC 6901); empty for the whole document."""
+    steps = (str(step).replace("~", "~0").replace("/", "~1") for step in path)
+    return "".join(f"/{step}" for step in steps)
 
 
 def printable(line: str) -> str:
@@ -55,7 +59,10 @@ def printable(line: str) -> str:
 
 
 class BadData(ValueError):
-    """The data files cannot be served; `faults` has the reasons, in the order of the documents."""
+    """The data files cannot be served.
+
+    `faults` has the reasons, in the order of the documents.
+    """
 
     def __init__(self, faults: Sequence[Fault]):
         self.faults = tuple(faults)
@@ -64,14 +71,14 @@ class BadData(ValueError):
         return "\n".join(self.lines())
 
     def lines(self, limit: int = 50) -> list[str]:
-        """One line for each fault, at most `limit`, then one line with the number of the others."""
+        """One line a fault, at most `limit`, then one with the number of the others."""
+        lines = [str(fault) for fault in self.faults[:limit]]
         rest = len(self.faults) - limit
-        shown = [str(fault) for fault in self.faults[:limit]]
-        return (
-            [*shown, f"and {rest} more fault{'s' if rest > 1 else ''}"]
-            if rest > 0
-            else shown
-        )
+        if rest == 1:
+            lines.append("and 1 more fault")
+        elif rest > 1:
+            lines.append(f"and {rest} more faults")
+        return lines
 
 
 # ---- Contract: the parts of it that the program uses ----
@@ -105,50 +112,53 @@ class Contract:
     annotations_file: FileSchema
 
 
-FILE_SCHEMAS = ("ReviewsFile", "InsightsFile", "EditorialFile", "AnnotationsFile")
-
-
 def shipped_contract() -> Contract:
     """The contract of this program."""
     package = resources.files("reviewslib")
-    return read_contract(
-        *(
-            decode((package / name).read_bytes())
-            for name in ("openapi.json", "files.json")
-        )
-    )
+    document = decode((package / "openapi.json").read_bytes())
+    files = decode((package / "files.json").read_bytes())
+    return read_contract(document, files)
 
 
 def read_contract(document: dict[str, Json], files: dict[str, Json]) -> Contract:
-    """The contract of parsed openapi.json and files.json. Raises KeyError if the installation is broken."""
-    search, listed = (
-        _query_parameters(document, path)
-        for path in ("/api/reviews/search", "/reviews")
-    )
-    # References in files.json to openapi.json begin with this `$id`; one document resolves both kinds.
+    """The contract of parsed openapi.json and files.json.
+
+    Raises KeyError if the installation is broken.
+    """
+    # References in files.json to openapi.json begin with this `$id`, so one document
+    # resolves both kinds.
     schemas = {
         "$id": "openapi.json",
         "components": document["components"],
         "$defs": files["$defs"],
     }
-    file_schemas = [FileSchema(schemas, name) for name in FILE_SCHEMAS]
-    embed = _query_parameters(document, "/embed")
-    return Contract(document, schemas, search, listed, embed, *file_schemas)
+    return Contract(
+        document=document,
+        schemas=schemas,
+        search_parameters=_query_parameters(document, "/api/reviews/search"),
+        list_parameters=_query_parameters(document, "/reviews"),
+        embed_parameters=_query_parameters(document, "/embed"),
+        reviews_file=FileSchema(schemas, "ReviewsFile"),
+        insights_file=FileSchema(schemas, "InsightsFile"),
+        editorial_file=FileSchema(schemas, "EditorialFile"),
+        annotations_file=FileSchema(schemas, "AnnotationsFile"),
+    )
 
 
 def _query_parameters(document: dict[str, Json], path: str) -> dict[str, Parameter]:
-    declared = [
-        resolve(document, item) for item in document["paths"][path]["get"]["parameters"]
-    ]
-    return {
-        item["name"]: _parameter(item) for item in declared if item["in"] == "query"
-    }
+    parameters = {}
+    for item in document["paths"][path]["get"]["parameters"]:
+        declared = resolve(document, item)
+        if declared["in"] == "query":
+            parameters[declared["name"]] = _parameter(declared)
+    return parameters
 
 
 def resolve(document: dict[str, Json], value: dict[str, Json]) -> dict[str, Json]:
     """`value`, or the part of `document` that its `$ref` points to.
 
-    The part before the `#` is ignored. No key in our pointers has a slash or tilde, so none is unescaped.
+    The part before the `#` is ignored. No key in our pointers has a slash or tilde, so
+    none is unescaped.
     """
     if "$ref" not in value:
         return value
@@ -158,23 +168,29 @@ def resolve(document: dict[str, Json], value: dict[str, Json]) -> dict[str, Json
     return resolve(document, target)
 
 
-LIMITS = (
-    "default",
-    "minimum",
-    "maximum",
-)  # keywords that are fields of `Parameter`, too
+# Keywords that are fields of `Parameter`, too.
+LIMITS = ("default", "minimum", "maximum")
 
 
 def _parameter(declared: dict[str, Json]) -> Parameter:
     schema = declared["schema"]
-    text_kind = "name" if "pattern" in schema else "text"  # only names have a pattern
-    kind = (
-        schema.get("format", text_kind)
-        if schema["type"] == "string"
-        else schema["type"]
-    )
     limits = {keyword: schema[keyword] for keyword in LIMITS if keyword in schema}
-    return Parameter(declared["name"], kind, declared["description"], **limits)
+    return Parameter(
+        name=declared["name"],
+        kind=_kind_of(schema),
+        description=declared["description"],
+        **limits,
+    )
+
+
+def _kind_of(schema: Schema) -> str:
+    """The `kind` of a parameter with this schema."""
+    if schema["type"] != "string":
+        return str(schema["type"])
+    if "format" in schema:
+        return str(schema["format"])
+    # Only names have a pattern.
+    return "name" if "pattern" in schema else "text"
 
 
 # ---- File schemas: how a document violates a schema, and defaults for what it leaves out ----
@@ -198,77 +214,105 @@ class FileSchema:
 
         checker = FormatChecker(())
         for name, holds in FORMATS.items():
-            checker.checks(name)(
-                lambda value, holds=holds: not isinstance(value, str) or holds(value)
-            )
-        errors = Draft202012Validator(self._schema, format_checker=checker).iter_errors(
-            value
+            checker.checks(name)(partial(_is_no_text_or, holds))
+        validator = Draft202012Validator(self._schema, format_checker=checker)
+        violations = (
+            (tuple(error.absolute_path), _reason(error))
+            for error in validator.iter_errors(value)
         )
-        # A string that violates the pattern and the format of a schema has the same reason twice.
-        yield from dict.fromkeys(
-            (tuple(error.absolute_path), _reason(error)) for error in errors
-        )
+        # A string that violates both the pattern and the format of a schema has the
+        # same reason twice.
+        yield from dict.fromkeys(violations)
 
     def complete(self, value: Json) -> Json:
         """A copy of `value`, which has no violations, with the defaults of the schema.
 
-        A key that is absent or null gets its default, if it has one. The keys of the schema come first, in
-        its order; a null without a default stays among the others. Parts that the schema does not describe
-        are shared with `value`.
+        A key that is absent or null gets its default, if it has one. The keys of the
+        schema come first, in its order; a null without a default stays among the
+        others. Parts that the schema does not describe are shared with `value`.
         """
-        return self._complete(value) if self._complete else value
+        if self._complete is None:
+            return value
+        return self._complete(value)
 
     def blank(self, key: str) -> dict[str, Json]:
-        """The object `key` for an owner to fill in: each of its keys is null or another such object."""
-        return (
-            _blank(
-                self._schemas, resolve(self._schemas, self._schema)["properties"][key]
-            )
-            or {}
-        )
+        """The object `key` for an owner to fill in.
+
+        Each of its keys is null or another such object.
+        """
+        schema = resolve(self._schemas, self._schema)["properties"][key]
+        return _blank(self._schemas, schema) or {}
+
+
+def _is_no_text_or(holds: Callable[[str], bool], value: Json) -> bool:
+    """A format says something of strings only."""
+    return not isinstance(value, str) or holds(value)
 
 
 def _blank(schemas: dict[str, Json], schema: Schema) -> dict[str, Json] | None:
     members = resolve(schemas, schema).get("properties")
-    return members and {key: _blank(schemas, member) for key, member in members.items()}
+    if not members:
+        return None
+    return {key: _blank(schemas, member) for key, member in members.items()}
 
 
-def completion(
-    document: dict[str, Json], schema: Schema
-) -> Callable[[Json], Json] | None:
-    """The function that completes valid values of `schema`; None if no part of them has a default."""
+# ---- Completion: defaults for what a document leaves out ----
+
+Completion = Callable[[Json], Json]
+
+
+def completion(document: dict[str, Json], schema: Schema) -> Completion | None:
+    """The function that completes valid values of `schema`.
+
+    None if no part of them has a default.
+    """
     schema = resolve(document, schema)
     members = [
-        (key, part, completion(document, part))
+        _Member(key, part, completion(document, part))
         for key, part in schema.get("properties", {}).items()
     ]
-    others = [
-        schema[keyword]
-        for keyword in ("items", "additionalProperties")
-        if keyword in schema
-    ]
-    complete_other = completion(document, others[0]) if others else None
+    # What a list has for each item, an object has for each key that has no name.
+    other = schema.get("items", schema.get("additionalProperties"))
+    complete_other = None if other is None else completion(document, other)
     if not members and complete_other is None:
         return None
 
     def complete(value: Json) -> Json:
         if isinstance(value, list):
             return list(map(complete_other, value)) if complete_other else value
-        named = {}
-        for key, part, complete_member in members:
-            if (member := value.get(key)) is not None:
-                named[key] = complete_member(member) if complete_member else member
-            elif "default" in part:
-                named[key] = part["default"]
-        rest = (
-            {key: complete_other(value[key]) for key in value}
-            if complete_other
-            else value
-        )
+        named = _named_members(members, value)
+        rest = value
+        if complete_other:
+            rest = {key: complete_other(member) for key, member in value.items()}
+        # The keys of the schema come first and win.
         return named | rest | named
 
     return complete
 
+
+class _Member(NamedTuple):
+    """A key that a schema names, its schema, and how its value is completed."""
+
+    key: str
+    part: Schema
+    complete: Completion | None
+
+
+def _named_members(
+    members: Iterable[_Member], value: Mapping[str, Json]
+) -> dict[str, Json]:
+    """The completed values of the keys that a schema names."""
+    named = {}
+    for key, part, complete in members:
+        member = value.get(key)
+        if member is not None:
+            named[key] = complete(member) if complete else member
+        elif "default" in part:
+            named[key] = part["default"]
+    return named
+
+
+# ---- Reasons: what messages say of a violation ----
 
 # By JSON Schema type: its name in messages, and the Python types whose values are always of that type.
 TYPES: dict[str, tuple[str, set[type]]] = {
@@ -281,6 +325,9 @@ TYPES: dict[str, tuple[str, set[type]]] = {
     "string": ("a string", {str}),
 }
 
+# Characters of a value in a message: with path and reason, two lines of a terminal.
+MAX_QUOTED = 80
+# By the keyword that is violated.
 REASONS = {
     "type": "{value} is not {expected}",
     "pattern": "{value} is not {error.schema[title]}",
@@ -306,15 +353,21 @@ def _reason(error: Any) -> str:
 
 def _type_names(value: str | list[str]) -> list[str]:
     """The types that the keyword `type` allows; `value` is its value."""
-    return [value] if isinstance(value, str) else value
+    if isinstance(value, str):
+        return [value]
+    return value
 
 
 def quoted(value: Json) -> str:
-    """A value for a message: a long one is cut, and only the type of an array or object is named."""
-    if isinstance(value, (dict, list)):
-        return TYPES["object" if isinstance(value, dict) else "array"][0]
+    """A value for a message: a long one is cut, of an array or object the type is named."""
+    if isinstance(value, dict):
+        return TYPES["object"][0]
+    if isinstance(value, list):
+        return TYPES["array"][0]
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 80 else text[:80] + "…"
+    if len(text) <= MAX_QUOTED:
+        return text
+    return text[:MAX_QUOTED] + "…"
 
 
 # ---- Formats: what the pattern of a string cannot check ----
@@ -327,15 +380,14 @@ WEB_URL = re.compile(
 
 def is_web_url(text: str) -> bool:
     """Whether `text` is an absolute http or https URL with a host."""
-    with suppress(
-        ValueError
-    ):  # brackets without an IPv6 address, a host that normalization (NFKC) changes
+    # ValueError: brackets without an IPv6 address, a host that NFKC changes.
+    with suppress(ValueError):
         return bool(WEB_URL.fullmatch(text) and urlsplit(text).hostname)
     return False
 
 
 def begins_with_a_day(text: str) -> bool:
-    """Whether the first ten characters of `text` are a day that exists; a pattern checks their form."""
+    """Whether `text` begins with a day that exists; a pattern checks its form."""
     with suppress(ValueError):
         return bool(date.fromisoformat(text[:10]))
     return False
@@ -347,34 +399,39 @@ FORMATS: dict[str, Callable[[str], bool]] = {
 }
 
 
-# ---- Acceptance: a fast check of valid values (of 10,000 reviews: 0.08 s, jsonschema 1.9 s) ----
+# ---- Acceptance: a fast check of valid values ----
 
-Check = Callable[[Any], Any]  # its result is true if the value is valid
+# Of 10,000 reviews it takes 0.08 s, jsonschema 1.9 s.
+
+# Its result is true if the value is valid.
+Check = Callable[[Any], Any]
+# Keywords that say nothing of what is valid.
 ANNOTATIONS = {"default", "description", "examples", "title"}
 
 
 def acceptance(document: dict[str, Json], schema: Schema) -> Check:
-    """A fast check: True means that a value is valid for `schema`, False that jsonschema must decide.
+    """A fast check of values of `schema`.
 
-    The check of a schema with a keyword that is not in CHECKS is always False. Here `additionalProperties`
-    applies to the properties that `properties` names, too.
+    True means that a value is valid, False that jsonschema must decide. The check of a
+    schema with a keyword that is not in CHECKS is always False. Here
+    `additionalProperties` applies to the properties that `properties` names, too.
     """
     keywords = schema.keys() - ANNOTATIONS - {"type"}
     if not keywords <= CHECKS.keys():
-        return lambda value: False
-    checks = [
-        (CHECKS[keyword][0], CHECKS[keyword][1](document, schema[keyword]))
-        for keyword in keywords
-    ]
-    allowed = set[type]().union(
-        *(TYPES[name][1] for name in _type_names(schema.get("type", list(TYPES))))
-    )
-    checks_of = {
-        kind: [check for kinds, check in checks if kind in kinds] for kind in allowed
+        return _never
+    checks: dict[type, list[Check]] = {
+        python_type: []
+        for name in _type_names(schema.get("type", list(TYPES)))
+        for python_type in TYPES[name][1]
     }
+    for keyword in keywords:
+        types, make = CHECKS[keyword]
+        check = make(document, schema[keyword])
+        for python_type in types & checks.keys():
+            checks[python_type].append(check)
 
     def accepts(value: Json) -> bool:
-        for check in checks_of.get(type(value), NEVER):
+        for check in checks.get(type(value), NEVER):
             if not check(value):
                 return False
         return True
@@ -382,16 +439,27 @@ def acceptance(document: dict[str, Json], schema: Schema) -> Check:
     return accepts
 
 
-NEVER: list[Check] = [
-    lambda value: False
-]  # for values of types that a schema does not allow
+def _never(value: Json) -> bool:
+    return False
+
+
+# For values of types that a schema does not allow.
+NEVER: list[Check] = [_never]
+
+
+def _reference(document: dict[str, Json], reference: str) -> Check:
+    return acceptance(document, resolve(document, {"$ref": reference}))
 
 
 def _properties(document: dict[str, Json], schemas: dict[str, Schema]) -> Check:
     checks = {name: acceptance(document, schema) for name, schema in schemas.items()}
-    return lambda value: all(
-        check(value[name]) for name, check in checks.items() if name in value
-    )
+
+    def accepts(value: Mapping[str, Json]) -> bool:
+        return all(
+            check(value[name]) for name, check in checks.items() if name in value
+        )
+
+    return accepts
 
 
 def _every(document: dict[str, Json], schema: Schema) -> Check:
@@ -404,19 +472,18 @@ def _every_value(document: dict[str, Json], schema: Schema) -> Check:
     return lambda value: all(map(accepts, value.values()))
 
 
+def _one_of(document: dict[str, Json], allowed: Sequence[str | None]) -> Check:
+    # In JSON true is not 1, which compares equal here: other types are left to
+    # jsonschema.
+    return lambda value: isinstance(value, str | None) and value in allowed
+
+
 ALL_TYPES = set[type]().union(*(types for _, types in TYPES.values()))
-# By keyword: the types of the values that it applies to; a function that makes the check.
+# By keyword: the types of the values that it applies to; a function that makes the
+# check from the document and the value of the keyword.
 CHECKS: dict[str, tuple[set[type], Callable[[dict[str, Json], Any], Check]]] = {
-    "$ref": (
-        ALL_TYPES,
-        lambda document, ref: acceptance(document, resolve(document, {"$ref": ref})),
-    ),
-    "enum": (
-        ALL_TYPES,
-        lambda _, allowed: (
-            lambda value: isinstance(value, str | None) and value in allowed
-        ),
-    ),
+    "$ref": (ALL_TYPES, _reference),
+    "enum": (ALL_TYPES, _one_of),
     "minimum": ({int, float}, lambda _, least: lambda value: value >= least),
     "maximum": ({int, float}, lambda _, greatest: lambda value: value <= greatest),
     "minLength": ({str}, lambda _, least: lambda value: len(value) >= least),
