@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from functools import reduce
 from urllib.parse import unquote
 
@@ -18,6 +19,7 @@ from reviewslib.dataset.contract import quoted
 from reviewslib.dataset.strict_json import Json, Object
 from reviewslib.dataset.text import fold, loosen
 from reviewslib.importer import recognition
+from reviewslib.importer.names import is_shared, short_name
 from reviewslib.importer.questions import NeedsDecision, listed, refused
 from reviewslib.importer.state import Entry
 
@@ -73,9 +75,9 @@ def _day_digests(
     entry: Entry, author: str, kinds: Iterable[str], days: Iterable[int]
 ) -> list[str]:
     """The digests of short name and day, for every offset in `days`; none for a name that many share."""
-    if recognition.is_shared(author):
+    if is_shared(author):
         return []
-    name = recognition.short_name(fold(author))
+    name = short_name(fold(author))
     dates = [recognition.shifted(entry.created, n) for n in days]
     return [recognition.digest(kind, name, day) for kind in kinds for day in dates]
 
@@ -127,7 +129,7 @@ def forget_review(
     # At Google, other reviews can have the name and the day.
     kind = "day" if entry.row else "day in tables"
     lines = exact_digests(entry) + _day_digests(entry, author, [kind], [0])
-    if not recognition.is_shared(author):
+    if not is_shared(author):
         return lines, []
     remark = (
         f"many customers are called {author}: "
@@ -137,16 +139,18 @@ def forget_review(
 
 
 def forget_author(
-    reviews: Reviews, entries: Entries, name: str
+    reviews: Reviews, entries: Entries, name: str, *, anyway: bool = False
 ) -> tuple[list[str], list[str]]:
     """The lines that keep away all present and future reviews of an author, and remarks.
 
-    Raises NeedsDecision if the name can mean several authors.
+    Raises NeedsDecision if the name can mean several authors, or unless `anyway` none.
     """
-    if recognition.is_shared(name):
+    if is_shared(name):
         advice = "Remove each review by its own id: --forget ID."
         raise NeedsDecision([f"{name} is not the name of a single author.", advice])
     ids = _ids_by_author(reviews, entries, name)
+    if not ids and not anyway:
+        raise _question_of_nobody(reviews, name)
     authors = _spelled_exactly(reviews, ids, name) or [*ids]
     if len(authors) > 1:
         raise _question_of_authors(reviews, ids, authors, name)
@@ -183,6 +187,25 @@ def _spelled_exactly(
         if any(reviews[id]["author"] == name for id in ids_of_author):
             spelled.append(author)
     return spelled if len(spelled) == 1 else []
+
+
+# As difflib measures it, so that “Camile Roux” finds “Camille Roux”.
+NEAREST = 0.6
+
+
+def _question_of_nobody(reviews: Reviews, name: str) -> NeedsDecision:
+    """The names that are nearest to one that nobody has.
+
+    A slip of the pen would keep nobody away, and the owner would believe it done.
+    """
+    names = {loosen(review["author"]): review["author"] for review in reviews.values()}
+    nearest = get_close_matches(loosen(name), names, n=5, cutoff=NEAREST)
+    lines = [f"No review is by {quoted(name)}."]
+    if nearest:
+        lines.append("The nearest names are:")
+        lines += listed(names[loose_name] for loose_name in nearest)
+    lines.append("To keep away future reviews of this name, say --anyway as well.")
+    return NeedsDecision(lines)
 
 
 def _question_of_authors(

@@ -7,17 +7,16 @@ pure. Its sections: records, exports, and the checks of a whole export.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from reviewslib.dataset.contract import Contract, Fault
 from reviewslib.dataset.reviews import LARGEST_REVIEW_BYTES
 from reviewslib.dataset.strict_json import Json, encode
-from reviewslib.importer import cells
-from reviewslib.importer.cells import BadRecord
 from reviewslib.importer.options import Options, TableSettings
 from reviewslib.importer.questions import NeedsDecision, listed, refused
+from reviewslib.importer.texts import BadRecord, looks_damaged, unknown_marker
 
 # ---- Records: the reviews of an export ----
 
@@ -33,7 +32,7 @@ ADDED_BYTES = 4 * 1024
 class Record:
     """A review as an export has it.
 
-    Dates are as `cells.read_date` returns them, empty if the export has none.
+    Dates are as `dates.read_date` returns them, empty if the export has none.
     """
 
     position: Fault  # without a reason
@@ -72,12 +71,16 @@ class Export:
     failed: list[Fault] = field(default_factory=list)  # records that are faulty
     has_unknown: bool = False  # whether a faulty record may belong to any review
     without_stars: list[str] = field(default_factory=list)  # authors
-    notes: list[str] = field(default_factory=list)
+    advice: dict[str, None] = field(default_factory=dict)  # on faulty records
+    counts: Counter[str] = field(default_factory=Counter)  # of rows, by what was done
+    notes: list[str] = field(default_factory=list)  # said once
+    urgent_notes: list[str] = field(default_factory=list)  # said until it is settled
     covers: dict[str, str] = field(default_factory=dict)  # T by scope, if complete
     titles: dict[str, str] = field(default_factory=dict)  # of locations
     pages: list[Record] = field(default_factory=list)  # those in pages of the API
     totals: dict[str, int] = field(default_factory=dict)  # of such pages, by location
     header: str = ""  # of a table
+    sources: set[str] = field(default_factory=set)  # of a table
     settings: TableSettings = TableSettings()  # of tables with this header
 
     def add(self, record: Record, read: Callable[[], str]) -> None:
@@ -94,6 +97,8 @@ class Export:
                 self.without_stars.append(author)
         except BadRecord as fault:
             self.failed.append(replace(record.position, reason=str(fault)))
+            if fault.advice:
+                self.advice[fault.advice] = None
             self.has_unknown |= not record.native_id
             record.review = None
         if record.native_id or record.review:
@@ -125,8 +130,9 @@ class Export:
         self._check_time()
         self._check_number_of_faults()
         self._look_for_damaged_letters()
+        self._look_for_unknown_markers()
         if self.has_unknown and self.covers:
-            self.notes.append(
+            self.urgent_notes.append(
                 f"{self.file} removes nothing, "
                 "since a faulty record may belong to any review"
             )
@@ -153,17 +159,33 @@ class Export:
                     f"{self.file}: {failed} of {total} records are faulty, "
                     "more than a tenth:",
                     *listed(self.failed),
-                    "Correct the file, or export it anew.",
+                    *(self.advice or ["Correct the file, or export it anew."]),
                 ]
             )
 
     def _look_for_damaged_letters(self) -> None:
         reviews = [record.review for record in self.records if record.review]
         texts = [f"{review['author']}{review.get('text')}" for review in reviews]
-        damaged = sum(map(cells.looks_damaged, texts))
+        damaged = sum(map(looks_damaged, texts))
         if damaged:
             fault = f"letters look damaged (“BjÃ¸rn”) in {damaged} reviews"
-            self.notes.append(f"{self.file}: {fault}; export them anew")
+            self.urgent_notes.append(f"{self.file}: {fault}; export them anew")
+
+    def _look_for_unknown_markers(self) -> None:
+        """Name what may be a machine's words: only the owner can tell."""
+        markers = Counter[str]()
+        for record in self.records:
+            if record.review and record.source == "google":
+                reply = record.review.get("owner_reply") or {}
+                for text in (record.review.get("text"), reply.get("text")):
+                    markers[unknown_marker(text or "")] += 1
+        del markers[""]
+        if markers:
+            shown = ", ".join(f"“{marker}” ({n})" for marker, n in markers.items())
+            self.urgent_notes.append(
+                f"{self.file}: texts may have a translation by Google, which is "
+                f"published as it is: {shown}"
+            )
 
 
 # ---- Pages of the API, which are complete only together ----
@@ -181,7 +203,7 @@ def complete_pages(exports: Sequence[Export]) -> None:
     for location, records in pages.items():
         reason = _incompleteness(location, records, exports)
         if reason:
-            exports[0].notes.append(
+            exports[0].urgent_notes.append(
                 f"the pages of location {location} remove nothing: {reason}"
             )
             continue

@@ -19,10 +19,11 @@ from zoneinfo import ZoneInfo
 
 from reviewslib.dataset.reviews import calendar_day
 from reviewslib.importer import recognition
-from reviewslib.importer.cells import in_zone
+from reviewslib.importer.dates import in_zone
 from reviewslib.importer.erasure import redacted, suppressed_ids
 from reviewslib.importer.exports import Export, Record, ReviewInFile
 from reviewslib.importer.locations import Locations, is_googles_own
+from reviewslib.importer.names import short_name, without_address
 from reviewslib.importer.options import Options
 from reviewslib.importer.state import Entry
 from reviewslib.importer.stored import Stored
@@ -31,6 +32,9 @@ from reviewslib.importer.stored import Stored
 # lacks something, and what is removed cannot be brought back.
 FEW_REMOVED = 3
 MAX_REMOVED_SHARE = 0.1
+
+# A table that lacks no more than this of its source is probably whole.
+MAX_LACKING_SHARE = 0.1
 
 # The fields that follow the moment at which the customer changed the review; all other
 # fields follow the time of the export.
@@ -56,7 +60,15 @@ def named(names: Sequence[str], options: Options) -> str:
 class Ledger:
     """Takes fields from records, keeps erased reviews away, removes what is gone."""
 
-    def __init__(self, stored: Stored, locations: Locations, options: Options):
+    def __init__(
+        self,
+        stored: Stored,
+        locations: Locations,
+        options: Options,
+        *,
+        may_remove: bool = True,
+    ):
+        """`may_remove` is false if a file was refused: it may have what others lack."""
         self.stored = stored
         self.locations = locations
         self.options = options
@@ -65,11 +77,23 @@ class Ledger:
         self.entries = stored.entries()
         self.covered = dict(stored.state.covered)  # newest T that spoke, by scope
         self.left_out = Counter[str]()  # records, by reason
-        self.removed = list[str]()
-        self.erased = list[str]()
-        self.notes = list[str]()
+        self.removed = defaultdict[str, list[str]](list)  # reviews, by reason
+        self.erased = dict[str, str]()  # stored reviews as they are named, by id
+        self.held = list[str]()  # lines about removals that the brake holds
+        self.may_remove = may_remove
+        self.edited = self._edited_by_hand()
         if len(locations.chosen) == 1:
             self._locate_entries(min(locations.chosen))
+
+    def _edited_by_hand(self) -> set[str]:
+        """The ids of the stored reviews that are not as an import wrote them."""
+        edited = set[str]()
+        for id, review in self.before.items():
+            entry = self.entries.get(id)
+            if entry and entry.written:
+                if entry.written != recognition.review_digest(review):
+                    edited.add(id)
+        return edited
 
     def _locate_entries(self, location: str) -> None:
         """Reviews of Google without a location, from a lost state, are of this one."""
@@ -172,7 +196,7 @@ class Ledger:
                 date = in_zone(entry.replied, zone) or None
                 review["owner_reply"] = {"text": reply["text"], "date": date}
             if self.options.short_names:
-                review["author"] = recognition.short_name(review["author"])
+                review["author"] = short_name(review["author"])
             if not self.options.avatars:
                 review.pop("author_avatar_url", None)
 
@@ -185,7 +209,7 @@ class Ledger:
         ids, lines = suppressed_ids(self.reviews, entries, self.stored.suppressed)
         for id in sorted(ids):
             if id in self.before:
-                self.erased.append(described(self.reviews[id]))
+                self.erased[id] = described(self.reviews[id])
             self.reviews.pop(id, None)
             self.entries.pop(id, None)
         return lines
@@ -205,14 +229,19 @@ class Ledger:
             else:
                 title = self.locations.titles[scope]
                 reason = f"location {scope} {title!r} is not chosen"
-                self._remove(ids, len(ids), reason)
+                self._remove(ids, len(ids), reason, reason)
 
     def _remove_what_is_gone(self, scope: str, ids: Sequence[str]) -> None:
         covered = self._newest_word_on(scope)
         gone = [id for id in ids if not is_present(self.entries[id], covered)]
         place = self.locations.titles[scope] or scope
-        reason = f"the export of {covered[:10]} does not have them ({place})"
-        self._remove(gone, len(ids), reason)
+        export = f"the export of {covered[:10]}"
+        self._remove(
+            gone,
+            len(ids),
+            reason_to_stay=f"{export} does not have them ({place})",
+            reason_to_go=f"{export} no longer has them",
+        )
 
     def _newest_word_on(self, scope: str) -> str:
         """The newest T at which a complete export spoke for a scope, empty if none.
@@ -225,7 +254,13 @@ class Ledger:
             places = self.locations.chosen
         return min(self.covered.get(place, "") for place in places)
 
-    def _remove(self, ids: Sequence[str], number: int, reason: str) -> None:
+    def _remove(
+        self,
+        ids: Sequence[str],
+        number: int,
+        reason_to_stay: str,
+        reason_to_go: str,
+    ) -> None:
         """Remove some of the `number` reviews of a scope, unless the brake holds."""
         stored = [id for id in ids if id in self.before]
         new = set(ids).difference(stored)
@@ -235,20 +270,50 @@ class Ledger:
                 "not in a newer complete export, so not taken from an older one"
             ] += 1
         if self._may_remove(len(stored), number - len(new)):
-            self.removed += [described(self.reviews.pop(id)) for id in stored]
+            for id in stored:
+                self.removed[reason_to_go].append(described(self.reviews.pop(id)))
             return
         names = named([described(self.reviews[id]) for id in stored], self.options)
-        self.notes.append(
+        self.held.append(
             f"{len(stored)} of {number - len(new)} reviews stay, "
-            f"although {reason}: {names}"
+            f"although {reason_to_stay}: {names}"
         )
-        self.notes.append(
-            "  To remove them, run the import again with --allow-removals."
-        )
+        if self.may_remove:
+            advice = "To remove them, run the import again with --allow-removals."
+        else:
+            advice = "Nothing is removed, since a file was refused."
+        self.held.append(f"  {advice}")
+
+    # ---- What the report asks about ----
+
+    def lacked_by(self, export: Export, source: str) -> list[str]:
+        """The stored reviews that a table lacks which has nearly all of its source.
+
+        The ids; empty for a table that lacks many, and so is rather a part.
+        """
+        stored = [
+            id
+            for id in sorted(self.before.keys() & self.reviews.keys())
+            if id in self.entries and self.entries[id].scope == source
+        ]
+        time = max((record.time for record in export.records), default="")
+        lacking = [id for id in stored if self.entries[id].seen < time]
+        if len(lacking) > MAX_LACKING_SHARE * len(stored):
+            return []
+        return lacking
+
+    def seal(self) -> None:
+        """Remember each review as it is written, to know later what was edited."""
+        for id in self.reviews.keys() & self.entries.keys():
+            self.entries[id].written = recognition.review_digest(self.reviews[id])
 
     def _may_remove(self, removed: int, number: int) -> bool:
         """Whether so many of a number of reviews go without being asked about."""
-        if self.options.allow_removals or removed == 0:
+        if removed == 0:
+            return True
+        if not self.may_remove:
+            return False
+        if self.options.allow_removals:
             return True
         if removed == number:
             return False
@@ -284,7 +349,7 @@ def _take_fields_of_export(
         entry.replied = record.replied
     for key in fields.keys() - FIELDS_OF_TEXT:
         review[key] = fields[key]
-    review["author"] = recognition.without_address(fields["author"])
+    review["author"] = without_address(fields["author"])
 
 
 def _take_fields_of_text(

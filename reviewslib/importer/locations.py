@@ -33,6 +33,7 @@ def choose_locations(
     records = [record for export in exports for record in export.records]
     exported = Counter(record.location for record in records if record.location)
     titles = _titles(stored.state, exports)
+    _check_that_they_exist(stored, exports, options)
     chosen = {*options.location} or _current_locations(stored, records, exported)
     decided = {*stored.state.locations, *chosen}
     if options.location:
@@ -40,6 +41,35 @@ def choose_locations(
     if exported.keys() - decided and not options.drop:
         raise _question(exported, decided, titles)
     return Locations(chosen, decided, titles)
+
+
+def _check_that_they_exist(
+    stored: Stored, exports: Sequence[Export], options: Options
+) -> None:
+    """Raises NeedsDecision for a location that neither an export nor a review is of.
+
+    A wrong number would be remembered, and all reviews would be of other locations.
+    """
+    entries = stored.entries().values()
+    if any(entry.source == "google" and not entry.location for entry in entries):
+        return  # after a loss of the state, they may be of any location
+    known = {*stored.state.locations, *stored.state.chosen}
+    known |= {entry.location for entry in entries}
+    for export in exports:
+        known |= {record.location for record in export.records}
+        if not export.header:
+            known |= export.covers.keys() | export.titles.keys()
+    known.discard("")
+    unknown = [place for place in options.location if place not in known]
+    if not unknown:
+        return
+    titles = stored.state.locations
+    places = [f"{place} {titles.get(place, '')!r}" for place in sorted(known)]
+    lines = [f"No export and no stored review is of location {unknown[0]}."]
+    if known:
+        lines += ["The known locations are:", *listed(places)]
+    lines.append("Give the numbers of those to publish. Nothing was remembered.")
+    raise NeedsDecision(lines, "--location YOUR")
 
 
 def _titles(state: State, exports: Sequence[Export]) -> dict[str, str]:

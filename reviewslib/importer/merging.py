@@ -18,7 +18,7 @@ from reviewslib.importer.ledger import Ledger
 from reviewslib.importer.locations import Locations, choose_locations
 from reviewslib.importer.options import Options, remembered
 from reviewslib.importer.questions import NeedsDecision, listed
-from reviewslib.importer.report import report_lines
+from reviewslib.importer.report import make_report
 from reviewslib.importer.state import State
 from reviewslib.importer.stored import Stored
 
@@ -29,32 +29,43 @@ class Merged(NamedTuple):
     document: dict[str, Json]  # of reviews.json
     state: State
     suppressed: Sequence[str]  # lines of suppressed.txt
-    is_overwritten: bool  # whether changes by hand may be lost
+    is_overwritten: bool  # whether changes by hand are lost
     report: list[str]
 
 
 def merge(
-    stored: Stored, exports: Sequence[Export], options: Options, contract: Contract
+    stored: Stored,
+    exports: Sequence[Export],
+    options: Options,
+    contract: Contract,
+    *,
+    may_remove: bool = True,
 ) -> Merged:
     """The stored reviews, perhaps none, with the exports merged into them.
 
-    Raises NeedsDecision.
+    Nothing is removed unless `may_remove`. Raises NeedsDecision.
     """
     locations = choose_locations(stored, exports, options)
     name = _name_of_business(stored, locations, options)
-    ledger = Ledger(stored, locations, options)
+    ledger = Ledger(stored, locations, options, may_remove=may_remove)
     ledger.take(exports)
     ledger.publish()
     suppressed = ledger.erase()
     ledger.remove()
+    ledger.seal()
     before = ledger.before
     changed = [id for id in before if before[id] != ledger.reviews.get(id)]
+    overwritten = [id for id in changed if id in ledger.edited - ledger.erased.keys()]
+    if is_erasure(options):
+        # A copy would keep what is erased.
+        overwritten = []
+    report = make_report(ledger, exports, changed, overwritten)
     return Merged(
         document=_document(ledger, name, contract),
-        state=_state(ledger, exports, suppressed),
+        state=_state(ledger, exports, suppressed, report.said),
         suppressed=suppressed,
-        is_overwritten=bool(stored.edited_copy and changed),
-        report=report_lines(ledger, exports, changed),
+        is_overwritten=bool(overwritten),
+        report=report.lines,
     )
 
 
@@ -82,8 +93,25 @@ def _document(ledger: Ledger, name: str, contract: Contract) -> dict[str, Json]:
     return {"business": business} | ledger.stored.document | {"reviews": reviews}
 
 
+def is_erasure(options: Options) -> bool:
+    """Whether a command removes words for good."""
+    return bool(options.forget or options.forget_author or options.redact)
+
+
+def _newest_time(state: State, exports: Sequence[Export]) -> str:
+    """The newest T of all exports so far, empty without any."""
+    times = [state.newest_export]
+    for export in exports:
+        times += [record.time for record in export.records]
+        times += export.covers.values()
+    return max(times)
+
+
 def _state(
-    ledger: Ledger, exports: Sequence[Export], suppressed: Sequence[str]
+    ledger: Ledger,
+    exports: Sequence[Export],
+    suppressed: Sequence[str],
+    said: list[str],
 ) -> State:
     locations = ledger.locations
     decided = sorted(locations.decided)
@@ -99,5 +127,7 @@ def _state(
         headers=headers,
         covered=ledger.covered,
         suppressed=len(suppressed),
+        newest_export=_newest_time(ledger.stored.state, exports),
+        said=said,
         reviews=ledger.entries,
     )

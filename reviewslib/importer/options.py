@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from reviewslib.importer.cells import FORMATS, one_line
+from reviewslib.importer.formats import format_data
+from reviewslib.importer.stars import GREATEST_SCALE, LEAST_SCALE
+from reviewslib.importer.texts import one_line
 
-TEMPLATE: tuple[str, ...] = tuple(
-    FORMATS["template"]
-)  # the header of a table that needs no --map
-FIELDS = (*TEMPLATE, "status", "title", "reply_status")  # of a table
+# The header of a table that needs no --map.
+TEMPLATE: tuple[str, ...] = tuple(format_data("tables")["template"])
+# Of a table.
+FIELDS = (*TEMPLATE, "status", "title", "reply_status", "parent")
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,8 @@ class TableSettings:
     scale: str = ""  # the best rating
     date_order: str = ""  # "dmy" or "mdy"
     complete: Sequence[str] = ()  # sources of which these tables have all reviews
-    is_html: bool = False  # whether texts are HTML
+    html: str = ""  # "yes" if texts are HTML, "no" if the owner says that they are not
+    replies_by: Sequence[str] = ()  # authors of rows that answer for the shop
 
 
 def nonempty(value: Any) -> dict[str, Any]:
@@ -58,6 +61,7 @@ class Options:
     count: bool = False
     forget: str = ""  # the id or the address of a review
     forget_author: str = ""
+    anyway: bool = False  # also if nobody has the name
     redact: Sequence[str] = ()  # the id or the address of a review, and words
     verbose: bool = False
     dry_run: bool = False
@@ -140,6 +144,11 @@ def command_line() -> argparse.ArgumentParser:
         help="remove all reviews of an author for good",
     )
     add(
+        "--anyway",
+        action="store_true",
+        help="with --forget-author: also if nobody has this name yet",
+    )
+    add(
         "--redact",
         nargs=2,
         metavar=("ID", "WORDS"),
@@ -169,8 +178,21 @@ def command_line() -> argparse.ArgumentParser:
     )
     add(
         "--scale",
-        choices=["5", "10", "100"],
-        help="the best rating in a table; default 5; remembered",
+        type=_scale,
+        metavar="N",
+        help="the best rating in a table, 2 to 100; default 5; remembered",
+    )
+    add(
+        "--html",
+        action=yes_or_no,
+        help="the texts of a table are HTML; remembered",
+    )
+    add(
+        "--replies-by",
+        action="append",
+        type=_answer,
+        metavar="NAME",
+        help="whose answers in a table are the shop's; repeatable; remembered",
     )
     add(
         "--template",
@@ -210,7 +232,10 @@ def parse(arguments: Sequence[str] | None) -> Options:
         for columns in flags.get("map", ())
         for name, column in columns.items()
     }
-    of_tables = flags.keys() & {"source", "map", "scale", "date_order"}
+    if "html" in flags:
+        flags["html"] = "yes" if flags["html"] else "no"
+    of_tables = flags.keys() & {field.name for field in fields(TableSettings)}
+    of_tables -= {"complete"}  # of all tables and pages of a command
     return Options(
         table=TableSettings(**{name: flags.pop(name) for name in of_tables}), **flags
     )
@@ -232,6 +257,14 @@ def _zone(text: str) -> str:
         return ZoneInfo(_answer(text)).key
     reason = "not a time zone such as Europe/Berlin; if none works, install tzdata"
     raise argparse.ArgumentTypeError(f"{text}: {reason}")
+
+
+def _scale(text: str) -> str:
+    """The best rating of a table."""
+    if not text.isdecimal() or not LEAST_SCALE <= int(text[:9]) <= GREATEST_SCALE:
+        reason = f"expected a whole number from {LEAST_SCALE} to {GREATEST_SCALE}"
+        raise argparse.ArgumentTypeError(f"{text}: {reason}")
+    return str(int(text))
 
 
 BETWEEN_PAIRS = re.compile(rf", *(?=(?:{'|'.join(FIELDS)}) *=)")

@@ -28,10 +28,10 @@ class NeedsDecision(ValueError):
         """The question, for a terminal."""
         lines = list(self.args)
         if self.flag:
-            lines.append(
-                "Run the command again with this flag, "
-                "and replace YOUR with your own words:"
-            )
+            advice = "Run the command again with this flag"
+            if "YOUR" in self.flag:
+                advice += ", and replace YOUR with your own words"
+            lines.append(f"{advice}:")
             lines.append(f"  {self.flag}")
         return lines
 
@@ -45,6 +45,15 @@ def listed(items: Iterable[object]) -> list[str]:
     return [*lines[:MAX_LISTED], f"  and {rest} more"]
 
 
+class NoExport(BadData):
+    """A file that is no export of reviews, and so no loss if it is left out."""
+
+
+def no_export(file: str, reason: str) -> NoExport:
+    """An error about a file that is none of ours, such as a photograph."""
+    return NoExport([Fault(file, (), reason)])
+
+
 def refused(file: str, reason: str) -> BadData:
-    """An error that concerns a whole file."""
+    """An error about a file that should be an export, but is damaged or too large."""
     return BadData([Fault(file, (), reason)])

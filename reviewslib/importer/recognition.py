@@ -1,6 +1,6 @@
 """Recognition: finds the stored review of a record. A review keeps its first id.
 
-This module is pure; it knows no format. Its sections: digests and names, entries of
+This module is pure; it knows no format. Its sections: digests and days, entries of
 stored reviews, keys, and the register that matches records by their keys.
 """
 
@@ -14,13 +14,14 @@ from contextlib import suppress
 from datetime import date, timedelta
 from itertools import count
 
-from reviewslib.dataset.strict_json import Object
+from reviewslib.dataset.strict_json import Object, encode
 from reviewslib.dataset.text import fold
-from reviewslib.importer.cells import FORMATS, BadRecord, DateFormat, read_date
+from reviewslib.importer.dates import DateFormat, read_date
 from reviewslib.importer.exports import Record
 from reviewslib.importer.state import Entry
+from reviewslib.importer.texts import BadRecord
 
-# ---- Digests and names ----
+# ---- Digests and days ----
 
 
 def digest(*lines: str) -> str:
@@ -33,35 +34,14 @@ def text_digest(review: Object | None) -> str:
     return digest("text", (review or {}).get("text") or "")[:16]
 
 
+def review_digest(review: Object) -> str:
+    """The digest by which a review in reviews.json is compared with what was written."""
+    return hashlib.sha256(encode(review)).hexdigest()[:16]
+
+
 def author_digest(author: str) -> str:
     """The digest of an author's whole name, folded."""
     return digest("author", fold(author))
-
-
-def is_shared(author: str) -> bool:
-    """Whether many customers have this name, such as “A Google user”."""
-    return fold(author) in FORMATS["shared_names"]
-
-
-def short_name(author: str) -> str:
-    """First name and initial, such as “Camille R.” for “Camille Roux”."""
-    words = author.split()
-    if len(words) < 2 or is_shared(author):
-        return author
-    return f"{words[0]} {words[-1][0]}."
-
-
-ADDRESS = re.compile(r"[<(\[]*([^@]+)@[^@.][^@]*\.[^@]+")
-
-
-def without_address(author: str) -> str:
-    """The name without an e-mail address.
-
-    If there is no other word, the part of the address before the @.
-    """
-    words = author.split()
-    others = [word for word in words if not ADDRESS.fullmatch(word)]
-    return " ".join(others) or ADDRESS.sub(r"\1", words[0])
 
 
 # Days: tools date one review in different zones.
@@ -116,7 +96,7 @@ def entries_of(
 
 
 def _read(text: str | None) -> str:
-    """A date of reviews.json as `cells.read_date` writes it."""
+    """A date of reviews.json as `dates.read_date` writes it."""
     with suppress(BadRecord):
         return read_date(text or "", DateFormat())
     return (text or "")[:10]

@@ -1,61 +1,151 @@
 """The report of an import: counts, then remarks that the owner may want to check.
 
-This module is pure.
+A remark is said once, unless it has to be said until the owner has settled it: the state
+keeps digests of what was said. This module is pure. Its sections: lines, counts, what is
+said once, what is said until it is settled.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from reviewslib.dataset.reading import REVIEWS_FILE
-from reviewslib.importer.exports import Export
+from reviewslib.importer.exports import Export, ReviewInFile
 from reviewslib.importer.ledger import Ledger, described, named
+from reviewslib.importer.recognition import digest
+
+# ---- Lines ----
+
+# The state keeps digests of so many lines; a drop folder repeats a few dozen.
+MAX_SAID = 500
 
 
-def report_lines(
-    ledger: Ledger, exports: Sequence[Export], changed: Sequence[str]
-) -> list[str]:
-    """The report; `changed` are the ids of stored reviews that are not as before."""
-    return [
-        *_counts(ledger, changed),
-        *_named_reviews(ledger, exports),
-        *_lost_lines(ledger),
-        *ledger.notes,
-        *(note for export in exports for note in export.notes),
-        *_untold_zone(ledger),
-        *_overwritten(ledger, changed),
-    ]
+class Report(NamedTuple):
+    """The lines to print, and the digests of those that are not to be said again."""
+
+    lines: list[str]
+    said: list[str]
+
+
+def make_report(
+    ledger: Ledger,
+    exports: Sequence[Export],
+    changed: Sequence[str],
+    overwritten: Sequence[str],
+) -> Report:
+    """The report of an import.
+
+    `changed` are the ids of stored reviews that are not as before, `overwritten` those
+    of them that somebody had edited.
+    """
+    before = ledger.stored.state.said
+    lines = [*_counts(ledger, changed), *_new_and_low(ledger)]
+    said = list[str]()
+    for line in _once(ledger, exports):
+        mark = digest("said", line)[:16]
+        said.append(mark)
+        if mark not in before:
+            lines.append(line)
+    lines += _named_reviews(ledger, exports)
+    lines += _until_settled(ledger, exports)
+    lines += _overwritten(ledger, overwritten)
+    all_said = dict.fromkeys([*before, *said])
+    return Report(lines, [*all_said][-MAX_SAID:])
+
+
+# ---- Counts ----
 
 
 def _counts(ledger: Ledger, changed: Sequence[str]) -> Iterator[str]:
     reviews = ledger.reviews
-    before = ledger.before.keys()
+    before = ledger.before
+    new = [reviews[id] for id in reviews.keys() - before.keys()]
+    if new:
+        yield f"new: {len(new)} ({_by_stars(new)})"
+    kinds = Counter(_change(before[id], reviews[id]) for id in changed if id in reviews)
+    if kinds:
+        shown = [f"{kind}: {kinds[kind]}" for kind in CHANGES if kinds[kind]]
+        yield ", ".join(shown)
+    unchanged = len(before) - len(changed)
+    if unchanged:
+        yield f"unchanged: {unchanged}"
     hidden = [review for review in reviews.values() if review.get("verified") is False]
-    counts = {
-        "new": len(reviews.keys() - before),
-        "changed": len(reviews.keys() & changed),
-        "unchanged": len(before - changed),
-        **ledger.left_out,
-        "not verified or not published, so not served": len(hidden),
-    }
+    if hidden:
+        yield f"not verified or not published, so not served: {len(hidden)}"
+
+
+CHANGES = ("replies", "revised", "other changes")
+
+
+def _change(before: ReviewInFile, after: ReviewInFile) -> str:
+    """What the owner wants to know first of a changed review, one of CHANGES."""
+    if (before["rating"], before.get("text")) != (after["rating"], after.get("text")):
+        return "revised"
+    if before.get("owner_reply") != after.get("owner_reply"):
+        return "replies"
+    return "other changes"
+
+
+def _by_stars(reviews: Sequence[ReviewInFile]) -> str:
+    numbers = Counter(review["rating"] for review in reviews)
+    shown = list[str]()
+    for rating in sorted(numbers, reverse=True):
+        stars = "star" if rating == 1 else "stars"
+        shown.append(f"{rating:g} {stars}: {numbers[rating]}")
+    return ", ".join(shown)
+
+
+# The reviews that an owner answers first.
+FEW_STARS = 3
+
+
+def _new_and_low(ledger: Ledger) -> Iterator[str]:
+    new = ledger.reviews.keys() - ledger.before.keys()
+    low = [
+        f"{review['rating']:g} by {described(review)}"
+        for review in (ledger.reviews[id] for id in sorted(new))
+        if review["rating"] <= FEW_STARS and review.get("verified") is not False
+    ]
+    if low:
+        yield f"new with {FEW_STARS} stars or fewer: {named(low, ledger.options)}"
+
+
+# ---- What is said once ----
+
+
+def _once(ledger: Ledger, exports: Sequence[Export]) -> Iterator[str]:
+    counts = ledger.left_out + sum((export.counts for export in exports), Counter())
     for what, number in counts.items():
-        if number:
-            yield f"{what}: {number}"
+        yield f"{what}: {number}"
+    for export in exports:
+        yield from export.notes
 
 
 def _named_reviews(ledger: Ledger, exports: Sequence[Export]) -> Iterator[str]:
+    """What has happened in this run."""
+    subjects = {f"removed, {reason}": names for reason, names in ledger.removed.items()}
+    subjects["kept away by suppressed.txt"] = [*ledger.erased.values()]
     without_stars = [name for export in exports for name in export.without_stars]
+    subjects["without stars, not imported"] = without_stars
     failed = [str(fault) for export in exports for fault in export.failed]
-    subjects = {
-        "removed, since newer complete exports lack them "
-        "or their location is not chosen": ledger.removed,
-        "kept away by suppressed.txt": ledger.erased,
-        "without stars, not imported": without_stars,
-        "faulty, not imported": failed,
-    }
+    subjects["faulty, not imported"] = failed
     for subject, names in subjects.items():
         if names:
             yield f"{subject}: {len(names)}: {named(names, ledger.options)}"
+
+
+# ---- What is said until it is settled ----
+
+
+def _until_settled(ledger: Ledger, exports: Sequence[Export]) -> Iterator[str]:
+    yield from _lost_lines(ledger)
+    yield from ledger.held
+    yield from _tables_that_are_probably_whole(ledger, exports)
+    for export in exports:
+        yield from export.urgent_notes
+    yield from _untold_zone(ledger)
 
 
 def _lost_lines(ledger: Ledger) -> Iterator[str]:
@@ -67,6 +157,24 @@ def _lost_lines(ledger: Ledger) -> Iterator[str]:
         )
 
 
+def _tables_that_are_probably_whole(
+    ledger: Ledger, exports: Sequence[Export]
+) -> Iterator[str]:
+    for export in exports:
+        for source in sorted(export.sources - export.covers.keys()):
+            lacking = ledger.lacked_by(export, source)
+            if lacking:
+                names = [described(ledger.reviews[id]) for id in lacking]
+                yield (
+                    f"{export.file} has nearly all reviews of {source}, but lacks "
+                    f"{len(lacking)}: {named(names, ledger.options)}"
+                )
+                yield (
+                    "  If it has every review that still exists, say --complete: this "
+                    "removes them, and is remembered for this header."
+                )
+
+
 def _untold_zone(ledger: Ledger) -> Iterator[str]:
     has_times = any("T" in review["date"] for review in ledger.reviews.values())
     if has_times and not ledger.options.zone:
@@ -76,16 +184,15 @@ def _untold_zone(ledger: Ledger) -> Iterator[str]:
         )
 
 
-def _overwritten(ledger: Ledger, changed: Sequence[str]) -> Iterator[str]:
-    copy = ledger.stored.edited_copy
-    if not copy or not changed:
+def _overwritten(ledger: Ledger, overwritten: Sequence[str]) -> Iterator[str]:
+    if not overwritten:
         return
-    shown = named([described(ledger.before[id]) for id in changed], ledger.options)
+    shown = named([described(ledger.before[id]) for id in overwritten], ledger.options)
     yield (
         f"{REVIEWS_FILE} was edited; exports have overwritten fields of "
-        f"{len(changed)} reviews: {shown}"
+        f"{len(overwritten)} reviews: {shown}"
     )
-    file = ledger.options.data / copy
+    file = ledger.options.data / ledger.stored.edited_copy
     yield (
         f"  The edited file is kept as {file}. "
         "To change reviews for good, use --redact and --forget."

@@ -18,7 +18,7 @@ DRAFT_FILE = "import-state.draft.json"
 # There are as many entries as reviews; slots save a third of their memory.
 @dataclass(slots=True)
 class Entry:
-    """What imports remember of a review; dates are as `cells.read_date` returns them."""
+    """What imports remember of a review; dates are as `dates.read_date` returns them."""
 
     source: str = ""
     native: dict[str, str] = field(default_factory=dict)  # ids by format and location
@@ -30,6 +30,7 @@ class Entry:
     author: str = ""  # digest of the whole name
     row: str = ""  # if only tables have had it: digest of source, author and day
     text: str = ""  # digest of a row's text as last imported
+    written: str = ""  # digest of the review as the import wrote it
 
     @property
     def scope(self) -> str:
@@ -52,6 +53,8 @@ class State:
     suppressed: int = 0  # number of lines of suppressed.txt
     # Of reviews.json as last written; empty if the state is lost.
     reviews_digest: str = ""
+    newest_export: str = ""  # the newest T of all exports so far
+    said: list[str] = field(default_factory=list)  # digests of lines to say once
     # By id. Those of removed reviews are kept, since a review may return.
     reviews: dict[str, Entry] = field(default_factory=dict)
 

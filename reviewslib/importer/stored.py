@@ -29,12 +29,7 @@ class Stored(NamedTuple):
 
     @property
     def edited_copy(self) -> str:
-        """The name for a copy of a reviews.json that has changed since the last import.
-
-        Empty if it has not changed.
-        """
-        if self.state.reviews_digest in ("", self.reviews_digest):
-            return ""
+        """The name for a copy of a reviews.json that somebody has edited."""
         return f"{REVIEWS_FILE}.edited-{self.reviews_digest[:8]}"
 
     def entries(self) -> dict[str, Entry]:

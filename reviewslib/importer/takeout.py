@@ -19,17 +19,14 @@ from typing import Any, NamedTuple
 from reviewslib.dataset.contract import BadData, Contract, Fault, quoted
 from reviewslib.dataset.strict_json import Json, NotJson, Object, decode
 from reviewslib.files import Member
-from reviewslib.importer import cells
-from reviewslib.importer.cells import (
-    FORMATS,
-    BadRecord,
-    DateFormat,
-    clean,
-    one_line,
-    utc_text,
-)
+from reviewslib.importer.dates import DateFormat, read_date, utc_text
 from reviewslib.importer.exports import Export, Record
+from reviewslib.importer.formats import format_data
+from reviewslib.importer.names import NAMELESS_AT_GOOGLE, checked_name
 from reviewslib.importer.options import Options
+from reviewslib.importer.questions import NoExport
+from reviewslib.importer.stars import FORMATS as STARS
+from reviewslib.importer.texts import BadRecord, clean, one_line, original
 
 # ---- Takeouts: folders, archives, and single files ----
 
@@ -121,7 +118,7 @@ class _Reading:
             return
         kind = kind_of_members(self.names)
         if kind:
-            raise BadData(self.skipped or [Fault(str(path), (), kind)])
+            raise NoExport(self.skipped or [Fault(str(path), (), kind)])
         export.notes.append(
             f"{path}: a part of a Takeout without reviews; other parts may have some"
         )
@@ -134,7 +131,14 @@ def _decoded(member: Member) -> Json:
         return decode(member.data or b"", lone_surrogates=True)
     except NotJson as error:
         faults = [Fault(member.file, path, reason) for path, reason in error.faults]
-        raise BadData(faults) from None
+        kind = BadData if _is_meant_as_json(member) else NoExport
+        raise kind(faults) from None
+
+
+def _is_meant_as_json(member: Member) -> bool:
+    """Whether a file that is not JSON is a damaged export rather than another file."""
+    is_named_so = member.path.suffix.lower() == ".json"
+    return is_named_so or b'"reviews"' in (member.data or b"")
 
 
 def _is_title(member: Member, document: Json) -> bool:
@@ -207,7 +211,6 @@ def _is_review_object(item: Json) -> bool:
 
 # ---- Review objects ----
 
-ANONYMOUS = "A Google user"  # Google's own words
 RESOURCE_NAME = re.compile(r"(?:accounts/[^/]+/)?locations/([^/]+)/reviews/([^/]+)")
 
 
@@ -252,14 +255,14 @@ def _read_review(record: Record, item: Json, options: Options) -> str:
     if not record.native_id:
         raise BadRecord("it has no name of the form accounts/…/locations/…/reviews/…")
     reply = _member(item, "reviewReply", dict)
-    reply_text = cells.original(_text(reply, "comment"))
+    reply_text = original(_text(reply, "comment"))
     _read_moments(record, item, reply if reply_text else {}, options)
     reviewer = _member(item, "reviewer", dict)
     author = _author_of(reviewer)
-    rating = FORMATS["stars"].get(_text(item, "starRating").lower())
+    rating = STARS["stars"].get(_text(item, "starRating").lower())
     if not rating:
         return author
-    text = cells.original(_text(item, "comment"))
+    text = original(_text(item, "comment"))
     record.review = {
         "author": author,
         "rating": rating,
@@ -277,21 +280,22 @@ def _read_moments(
 ) -> None:
     """Raises BadRecord."""
     dates = DateFormat(options.latest, is_utc=True)
-    record.created = cells.read_date(_text(item, "createTime"), dates)
+    record.created = read_date(_text(item, "createTime"), dates)
     if ":" not in record.created:
         raise BadRecord(
             f"createTime is {quoted(item.get('createTime'))} and not a moment"
         )
-    updated = cells.read_date(_text(item, "updateTime"), dates)
+    updated = read_date(_text(item, "updateTime"), dates)
     record.updated = max(record.created, updated)
-    record.replied = cells.read_date(_text(reply, "updateTime"), dates)
+    record.replied = read_date(_text(reply, "updateTime"), dates)
 
 
 def _author_of(reviewer: Object) -> str:
     """Raises BadRecord."""
     if reviewer.get("isAnonymous") is True:
-        return ANONYMOUS
-    return one_line(_text(reviewer, "displayName")) or ANONYMOUS
+        return NAMELESS_AT_GOOGLE
+    name = checked_name(one_line(_text(reviewer, "displayName")))
+    return name or NAMELESS_AT_GOOGLE
 
 
 def _text(holder: Object, key: str) -> str:
@@ -310,6 +314,8 @@ def _member(holder: Object, key: str, kind: type) -> Any:
 
 
 # ---- What is no export: other files, told by the first mark that they have ----
+
+OTHER_FILES = format_data("other_files")
 
 
 def kind_of_first_bytes(content: bytes) -> str:
@@ -334,7 +340,7 @@ def _kind_of_json(data: bytes) -> str:
 
 
 def _kind_of(part: str, is_there: Callable[[str], bool]) -> str:
-    for mark, kind in FORMATS["other_files"][part].items():
+    for mark, kind in OTHER_FILES[part].items():
         if is_there(mark):
-            return str(kind).format(**FORMATS["advice"])
+            return str(kind).format(**OTHER_FILES["advice"])
     return ""

@@ -7,14 +7,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from reviewslib.dataset.contract import quoted
-from reviewslib.importer import cells
-from reviewslib.importer.cells import (
-    BadRecord,
-    DateFormat,
-    in_zone,
-    read_date,
-    read_stars,
-)
+from reviewslib.importer.dates import DateFormat, allowed_orders, in_zone, read_date
+from reviewslib.importer.stars import UnknownScale, read_stars
+from reviewslib.importer.texts import BadRecord
 
 BERLIN = ZoneInfo("Europe/Berlin")
 DMY = DateFormat()
@@ -86,7 +81,7 @@ NO_DATES = "3 Brumaire 2024|May 2024|3 May|1.6|3 May June 2024|3 May 2024 ago|24
 NO_DATES += (
     f"|2024-13-01|2024-01-01 25:00|99999999999|2 months ago|{'9' * 9**5}|1.1.{'9' * 20}"
 )
-NO_DATES += f"|3#5#2024|3 May 2024 10:20 ago|3 May{' ' * 52}2024"
+NO_DATES += f"|3#5#2024|3 May 2024 10:20 ago|3 May{' ' * 82}2024"
 
 
 @pytest.mark.parametrize("text", NO_DATES.split("|"))
@@ -165,10 +160,10 @@ ORDERS = {
 
 def test_dates_allow_the_orders_in_which_each_has_a_month() -> None:
     assert {
-        text: " ".join(sorted(cells.allowed_orders([text])[0])) for text in ORDERS
+        text: " ".join(sorted(allowed_orders([text])[0])) for text in ORDERS
     } == ORDERS
     unclear = ["05/12/24", "13/5/24"]
-    assert cells.allowed_orders([*unclear, "5/5/24", "2024-05-03"]) == (
+    assert allowed_orders([*unclear, "5/5/24", "2024-05-03"]) == (
         {"dmy"},
         unclear,
     )
@@ -197,7 +192,7 @@ def test_stars_are_read_on_each_scale_as_tools_write_them(
 
 @pytest.mark.parametrize("text", ["6", "4 of 10", "4 de 10", "4%"])
 def test_the_scale_of_a_rating_is_asked_for(text: str) -> None:
-    with pytest.raises(cells.UnknownScale, match=f"^{text}$"):
+    with pytest.raises(UnknownScale, match=f"^{text}$"):
         read_stars(text, 0)
 
 

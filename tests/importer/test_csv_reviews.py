@@ -14,9 +14,9 @@ from lab.export_lab import HEADER, ROW, Shop, table
 from reviewslib.dataset.contract import BadData, shipped_contract
 from reviewslib.dataset.counting import readable
 from reviewslib.importer import command
-from reviewslib.importer.cells import FORMATS
-from reviewslib.importer.csv_reviews import NO_COLUMN, TO_ANSWER, read_csv
+from reviewslib.importer.csv_reviews import read_csv
 from reviewslib.importer.exports import Export
+from reviewslib.importer.headers import HEADER_SETS, NO_COLUMN, TO_ANSWER
 from reviewslib.importer.options import Options, TableSettings
 from reviewslib.importer.questions import NeedsDecision
 
@@ -45,19 +45,23 @@ NO_SOURCE = (
 )  # tools whose reviews come from the owner's website
 
 
-@pytest.mark.parametrize("tool", FORMATS["header_sets"])
+WITH_ANSWERS = ("WooCommerce comments",)  # in rows of their own
+
+
+@pytest.mark.parametrize("tool", HEADER_SETS)
 def test_the_export_of_a_known_tool_needs_no_map(
     shop: Shop, assert_reviewed: Callable[[Path, str], None], tool: str
 ) -> None:
     source = ["--source", "web"] if tool in NO_SOURCE else []
-    told = shop.told(TABLES / f"{tool}.csv", "--name", "B", *source)
+    answers = ["--replies-by", "The Shop"] if tool in WITH_ANSWERS else []
+    told = shop.told(TABLES / f"{tool}.csv", "--name", "B", *source, *answers)
     reviews = shop.document["reviews"]
     assert_reviewed(TABLES / f"{tool}.json", readable(reviews).decode())
     hidden = sum(not review.get("verified", True) for review in reviews)
     assert (
         f"not verified or not published, so not served: {hidden}\n" in told
     ) is bool(hidden)
-    assert FORMATS["header_sets"][tool]["evidence"]
+    assert HEADER_SETS[tool]["evidence"]
 
 
 def test_a_review_that_its_tool_hides_later_is_no_longer_served(shop: Shop) -> None:
@@ -104,9 +108,7 @@ def test_an_unknown_header_is_a_question(shop: Shop) -> None:
     assert lines[2:8] == [
         f'  "{name}", such as "{value.strip()}"' for name, value in columns
     ]
-    answers = (
-        "author=YOUR,rating=YOUR,date=YOUR,text=YOUR,source=YOUR,reply=YOUR,status=YOUR"
-    )
+    answers = "author=YOUR,rating=YOUR,date=YOUR,text=YOUR,source=YOUR,reply=YOUR,status=!Hidden"
     assert lines[-2] == f"  --map {answers}"
 
 
@@ -135,7 +137,7 @@ OPEN = [  # a header, what --map says, the fault
     ),
     *(
         ("who,mark,day", MAPPED | {field: NO_COLUMN}, f"{NO_NAME} {field}")
-        for field in NAMED
+        for field in ("rating", "date")
     ),
     *(
         ("who,mark,day", MAPPED | {field: ""}, f"{NO_NAME} {field}")
@@ -274,7 +276,6 @@ READ: list[
         f'{HEAD}\n"Ann\nRoe",5,2024-01-02,fb,"{LONG} ""so"""\n',
         {"author": "Ann Roe", "text": f'{LONG} "so"'},
     ),
-    (f'{HEAD}\nAnn,5,2024-01-02,fb,"Wow" said I\n', {"text": "Wow said I"}),
     (
         f"{HEAD},reply\nAnn,5,2024-01-02,fb,Hi,Hi\n",
         {"owner_reply": {"text": "Hi"}, "text": None},
@@ -313,7 +314,6 @@ def test_a_row_is_read_as_its_tool_wrote_it(
 FAULTY = {
     "1;Bo;positive;2024-01-02": '"positive" is not a number of stars',
     "1;Bo;5": "the row has 3 cells and the header 4",
-    "1;;5;2024-01-02": "no author",
     "1;Bo;5;NaN": "no date",
     "1e+9;Bo;5;2024-01-02": 'a spreadsheet has damaged the id "1e+9"; export it anew',
 }
@@ -429,7 +429,10 @@ REFUSED = {
     ),
     START + b'"Good\nand far\nBo,4,2024-01-02,"Fine, so",x\n': QUOTE.format(2, 2),
     START + b'"Good\nBo,4,2024-01-02,Fine",x\n': QUOTE.format(2, 1),
-    START + b'"Good\n' + 9_000 * b"Bo,4,2024-01-02,Fine\n": QUOTE.format(2, 9_000),
+    START + b'"Good\n' + 900 * b"Bo,4,2024-01-02,Fine\n": QUOTE.format(2, 900),
+    START + b'"Wow" said I\n': (
+        ' line 2: the quotes in this row do not match; write "" for a quote'
+    ),
     b"a\x81": DAMAGED.format("a\ufffd"),
     b"abcdefghijklm\x81nopqrstuvwxyz": DAMAGED.format("defghijklm\ufffdnopqrstuv"),
     "author\nПривет".encode("cp1251"): DAMAGED.format("author Ïðèâåò"),

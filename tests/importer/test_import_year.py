@@ -188,6 +188,7 @@ class Year:
     """An owner's year; `random` decides what happens."""
 
     def __init__(self, shop: Shop, seed: int):
+        self.known = set[str]()  # locations that an export has had
         self.shop = shop
         self.random = random.Random(seed)
         self.rules = Rules()
@@ -240,7 +241,8 @@ class Year:
         allowed: bool = False,
     ) -> None:
         """An import, sometimes after one that was killed before it had replaced reviews.json."""
-        locations = (word for place in PLACES for word in ("--location", place))
+        self.known |= {*covers, *(place for place, _ in exported)} & {*PLACES}
+        locations = (word for place in self.known for word in ("--location", place))
         words = (
             *words,
             "--name",
@@ -392,6 +394,8 @@ class Year:
                 self.rules.lose()
                 self.is_said = False
                 self.ids.clear()
+                if not {place for place, _ in self.rules.stored} & {*PLACES}:
+                    self.known.clear()
 
 
 @pytest.mark.slow

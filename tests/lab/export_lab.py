@@ -14,6 +14,7 @@ import pytest
 
 from reviewslib import files
 from reviewslib.importer import command
+from reviewslib.importer.reading import Settling
 from reviewslib.terminal import EXIT_BAD_DATA, EXIT_SUCCESS
 
 FOLDER = "Takeout/Google Business Profile"
@@ -170,7 +171,10 @@ class Shop:
     # Commands
 
     def run(self, *arguments: object) -> int:
-        return command.main([*map(str, arguments), "--data", str(self.data)])
+        # Files of a test are at rest as soon as they are written.
+        settling = Settling(quiet_seconds=0)
+        words = [*map(str, arguments), "--data", str(self.data)]
+        return command.main(words, settling)
 
     def run_until_killed(self, *arguments: object, name: str = "reviews.json") -> None:
         """Run a command, which is killed before it puts the file `name` in its place."""
