@@ -26,7 +26,7 @@ from reviewslib.dataset.text import MAX_WORDS, loose_words
 from reviewslib.links import ServiceUrls
 from reviewslib.web.marks import marked
 from reviewslib.web.review_page import decoded
-from reviewslib.web.shown_text import MAX_LINE
+from reviewslib.web.shown_text import MAX_LINE, one_line
 from reviewslib.web.site import Site
 from reviewslib.web.templating import rendered
 
@@ -42,9 +42,18 @@ def filter_values(query: Query) -> dict[str, str]:
     """The filters of a query by name, as the form submits them, in the order of the contract."""
     values = {}
     for name, value in asdict(query).items():
-        if value and name not in PAGING:
-            values[name] = value if isinstance(value, str) else f"{value:.15g}"
+        # `False` is a value; an empty text is none.
+        if name not in PAGING and value not in (None, ""):
+            values[name] = _as_submitted(value)
     return values
+
+
+def _as_submitted(value: str | float | bool) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return value
+    return f"{value:.15g}"
 
 
 def list_url(urls: ServiceUrls, values: Mapping[str, str], number: int = 1) -> str:
@@ -78,7 +87,6 @@ def list_page(site: Site, query: Query, matches: ReviewList) -> bytes:
         last=last_page(matches),
         canonical_url=list_url(site.urls, values, number),
         page_url=partial(list_url, site.paths, values),
-        url_without=partial(_url_without, site.paths, values),
         reviews=entries,
         excerpts=_excerpts(matches.reviews, entries, words),
         MAX_WORDS=MAX_WORDS,
@@ -98,11 +106,6 @@ def _excerpts(
     return excerpts
 
 
-def _url_without(urls: ServiceUrls, values: Mapping[str, str], name: str) -> str:
-    """The URL of the list without one of its filters."""
-    return list_url(urls, {key: values[key] for key in values if key != name})
-
-
 def invalid_list_page(
     site: Site, parameters: Iterable[tuple[str, str]], bad: BadQuery
 ) -> bytes:
@@ -120,15 +123,49 @@ def invalid_list_page(
     )
 
 
-def _form_page(site: Site, **shown: Any) -> bytes:
+class Selected(NamedTuple):
+    """A filter as a reader sees it: the label of its field and that of its value."""
+
+    parameter: str
+    label: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.label}: {one_line(self.value)}"
+
+
+def _selection(
+    site: Site, values: Mapping[str, str], choices: Choices
+) -> list[Selected]:
+    """The filters in words, in the order of the form."""
+    selection = []
+    for parameter, field in site.fields.items():
+        if parameter in values:
+            value = values[parameter]
+            labels = choices.get(parameter, field.get("choices", {}))
+            label = labels.get(value, value)
+            selection.append(Selected(parameter, field["label"], label))
+    return selection
+
+
+def _form_page(site: Site, values: Mapping[str, str], **shown: Any) -> bytes:
     """A page with the form; `more` has words for the fields that are folded away."""
     choices = _choices(site.dataset)
+    selection = _selection(site, values, choices)
     more = []
     for parameter, field in site.fields.items():
         has_choice = choices.get(parameter, True)
         if field["stands"] == "more" and has_choice and field["summary"] not in more:
             more.append(field["summary"])
-    return rendered(site, "list.html", choices=choices, more=more, **shown)
+    return rendered(
+        site,
+        "list.html",
+        values=values,
+        choices=choices,
+        selection=selection,
+        more=more,
+        **shown,
+    )
 
 
 def beyond_page(site: Site, query: Query, last: int) -> bytes:
@@ -145,7 +182,11 @@ def beyond_page(site: Site, query: Query, last: int) -> bytes:
 MAX_CHOICES = 60
 
 
-def _choices(dataset: Dataset) -> dict[str, dict[str, str]]:
+# Labels by value, by parameter.
+Choices = Mapping[str, Mapping[str, str]]
+
+
+def _choices(dataset: Dataset) -> Choices:
     """By parameter whose choices are in the data: their labels by value."""
     labels = service_labels(dataset)
     people = _offered(dataset.technicians)

@@ -449,8 +449,8 @@ ONLY_EIGHT = "Only the first 8 words were searched for."
 @pytest.mark.parametrize(
     ("page", "dataset", "values", "text", "is_shown"),
     [
-        (list_page, ONE_OF_TWO, {"query": "1"}, "1 of 2 reviews matches", True),
-        (list_page, ONE_OF_TWO, {"query": "good"}, "2 of 2 reviews match<", True),
+        (list_page, ONE_OF_TWO, {"query": "1"}, "1 review · Words: 1<", True),
+        (list_page, ONE_OF_TWO, {"query": "good"}, "2 reviews · Words: good<", True),
         (list_page, many(21), {"offset": 20}, '<link rel="prev"', True),
         (list_page, many(21), {}, '<link rel="prev"', False),
         (
