@@ -1,9 +1,9 @@
-"""The command line: run the service, check data, print a response, list subscriptions.
+"""The command line: run the service, check data, write files, list subscriptions.
 
 This module connects settings, application, hub and server; each of them has a module of
 its own.
 
-Sections: parts - the service - check and get - subscriptions - the command line.
+Sections: parts - the service - check, get and export - subscriptions - the command line.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ from reviewslib.dataset.contract import BadData
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.dataset.strict_json import Object
 from reviewslib.dataset.vocabulary import ENTITY_KINDS
-from reviewslib.links import TOPIC_PATHS, service_urls
+from reviewslib.export.crawl import CannotExport, collected, site_files
+from reviewslib.export.folder import write_site
+from reviewslib.links import TOPIC_PATHS, ServiceUrls, file_urls, service_urls
 from reviewslib.messages import Request, joined
 from reviewslib.process import listening, serving
 from reviewslib.process.logs import start_log
@@ -86,9 +88,12 @@ def create_app(settings: Settings) -> Application:
 
 def application_of(settings: Settings, with_hub: bool = True) -> Application:
     """The application; with a hub, feeds name its URL. Raises BadData and BadSetting."""
-    base_url = public_url(settings)
-    mcp = McpEndpoint(base_url, settings.allowed_origin, VERSION)
-    urls = service_urls(base_url, with_hub)
+    return application_at(settings, service_urls(public_url(settings), with_hub))
+
+
+def application_at(settings: Settings, urls: ServiceUrls) -> Application:
+    """The application at these URLs. Raises BadData."""
+    mcp = McpEndpoint(urls.base_url, settings.allowed_origin, VERSION)
     return Application(Reloader(load_program_files(), settings.data, urls), urls, mcp)
 
 
@@ -361,6 +366,24 @@ def get(settings: Settings, target: str) -> int:
     return EXIT_SUCCESS
 
 
+def export(settings: Settings, directory: Path) -> int:
+    """Write the site as files. Raises BadData, BadSetting and CannotExport."""
+    if not settings.base_url:
+        reason = "feeds and links would have no usable URL"
+        example = "https://shop.example/reviews"
+        raise BadSetting(f"--export: {reason}; add for example --base-url {example}")
+    urls = file_urls(settings.base_url)
+    application = application_at(settings, urls)
+    site = collected(site_files(application.respond, urls))
+    try:
+        report = write_site(directory, site)
+    except OSError as error:
+        raise CannotExport(f"{error.filename}: {error.strerror or error}") from None
+    size = f"{report.size_bytes / 10**6:,.1f} MB"
+    changes = f"{report.written:,} written, {report.removed:,} removed"
+    return write_output(f"{directory}: {report.files:,} files, {size}; {changes}")
+
+
 # ---- Subscriptions ----
 
 
@@ -429,7 +452,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BadSetting as bad:
         print(bad, file=sys.stderr)
         return EXIT_BAD_DATA
-    except (listening.CannotListen, store.StoreFault) as error:
+    except (CannotExport, listening.CannotListen, store.StoreFault) as error:
         print(error, file=sys.stderr)
         return EXIT_FAILURE
     finally:
@@ -439,7 +462,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def perform(options: Mapping[str, Any]) -> int:
     """Perform what the options ask for; by default, serve.
 
-    Raises BadData, BadSetting, CannotListen and StoreFault.
+    Raises BadData, BadSetting, CannotExport, CannotListen and StoreFault.
     """
     settings, sources = read_settings(options, os.environ)
     logging.getLogger().setLevel(settings.log_level.upper())
@@ -447,6 +470,8 @@ def perform(options: Mapping[str, Any]) -> int:
         return check(settings, sources)
     if options["get"] is not None:
         return get(settings, options["get"])
+    if options["export"] is not None:
+        return export(settings, options["export"])
     if options["subscriptions"]:
         return subscriptions(settings)
     if options["unsubscribe"] is not None:
@@ -489,6 +514,12 @@ def command_line() -> argparse.ArgumentParser:
         "--get",
         metavar="PATH",
         help="print the response to a request, without a server, and exit",
+    )
+    add(
+        "--export",
+        metavar="DIR",
+        type=Path,
+        help="write the site as files, for a host without programs, and exit",
     )
     add(
         "--subscriptions",

@@ -2,7 +2,7 @@
 
 This module knows no request, no dataset and no file.
 
-Sections: paths - URLs - names of hosts - the links of topics.
+Sections: paths - URLs - URLs of files - names of hosts - the links of topics.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, unquote, urlencode, urlsplit
 
 # ---- Paths ----
 
@@ -107,7 +107,7 @@ class ServiceUrls:
         path = urlsplit(self.base_url).path
         # What follows two slashes would be taken for a host (RFC 3986 section 4.2).
         base_path = f"/.{path}" if path.startswith("//") else path
-        return _urls_below(base_path, absent=self._absent())
+        return _urls_below(type(self), base_path, absent=self._absent())
 
     def _absent(self) -> set[str]:
         """The names of the URLs that this service does not have."""
@@ -133,7 +133,8 @@ class ServiceUrls:
     def directory(self) -> dict[str, str]:
         """The URLs by name, as `/` returns them to programs."""
         urls = asdict(self)
-        urls["since"] += "{date}"
+        if self.since:
+            urls["since"] += "{date}"
         urls["review"] += "{id}"
         # Browsers, crawlers and assistants ask for these by themselves.
         for name in ("icon", "sitemap", "server_card", "catalogue"):
@@ -150,14 +151,106 @@ def service_urls(base_url: str, with_hub: bool = True) -> ServiceUrls:
         absent.add("hub")
     if not host_name(base_url):
         absent.update(("server_card", "catalogue"))
-    return _urls_below(base_url, absent)
+    return _urls_below(ServiceUrls, base_url, absent)
 
 
-def _urls_below(base_url: str, absent: Collection[str]) -> ServiceUrls:
+def _urls_below(
+    kind: type[ServiceUrls], base_url: str, absent: Collection[str]
+) -> ServiceUrls:
     """The URLs at `base_url`; those of the names in `absent` are empty."""
-    paths = asdict(ServiceUrls())
-    urls = {name: base_url + path for name, path in paths.items()}
-    return ServiceUrls(**(urls | dict.fromkeys(absent, "")))
+    urls = {}
+    for name, path in asdict(kind()).items():
+        urls[name] = "" if name in absent else base_url + path
+    return kind(**urls)
+
+
+# ---- URLs of files: the same site without a server ----
+
+FILES_REVIEW_LIST_PATH = "/reviews/"
+FILES_SELECTION_PATH = "/selection/"  # followed by a folder for each filter
+FILES_EMBED_PATH = "/embed/"
+# File servers tell a picture's type by the end of its name.
+FILES_ICON_PATH = "/favicon.svg"
+# By the path of a file: the path of the service that has its content.
+SERVICE_PATHS = {
+    FILES_REVIEW_LIST_PATH: REVIEW_LIST_PATH,
+    FILES_EMBED_PATH: EMBED_PATH,
+    FILES_ICON_PATH: ICON_PATH,
+}
+# What only a program can answer.
+NOT_IN_FILES = ("search", "since", "mcp", "hub", "server_card", "catalogue")
+
+
+@dataclass(frozen=True, slots=True)
+class FileUrls(ServiceUrls):
+    """The URLs of a site of files: a page is a folder, whose URL ends with a slash.
+
+    What only a program can answer has no URL.
+    """
+
+    review_list: str = FILES_REVIEW_LIST_PATH
+    embed: str = FILES_EMBED_PATH
+    icon: str = FILES_ICON_PATH
+
+    def review_page(self, id: str) -> str:
+        """The URL of the page of a review."""
+        return f"{self.review}{folders_of(id)}/"
+
+    def selection(self, **filters: str | int) -> str:
+        """The URL of the review list with `filters`, a folder for each."""
+        if not filters:
+            return self.review_list
+        folders = [f"{name}={folders_of(str(text))}" for name, text in filters.items()]
+        return f"{self.base_url}{FILES_SELECTION_PATH}{'/'.join(folders)}/"
+
+
+def file_urls(base_url: str) -> ServiceUrls:
+    """The URLs of a site of files at `base_url`, which does not end with a slash."""
+    return _urls_below(FileUrls, base_url, NOT_IN_FILES)
+
+
+# Other characters are written as "~" and their bytes. A name of these alone is no "..",
+# no hidden file, no "index.html", and the same in a URL and in a file system.
+NOT_IN_NAMES = re.compile("[^A-Za-z0-9_-]")
+# File systems allow 255 bytes; the name of a filter stands in front.
+LONGEST_NAME = 200
+
+
+def folders_of(text: str) -> str:
+    """A text of any characters as one folder or, if it is long, as several nested ones."""
+    name = NOT_IN_NAMES.sub(lambda match: _escaped(match[0]), text)
+    parts = [name[at : at + LONGEST_NAME] for at in range(0, len(name), LONGEST_NAME)]
+    return "/".join(parts)
+
+
+def _escaped(character: str) -> str:
+    return "".join(f"~{byte:02X}" for byte in character.encode())
+
+
+def text_of(folders: str) -> str:
+    """The text of `folders_of`."""
+    return unquote(folders.replace("/", "").replace("~", "%"))
+
+
+def target_of(path: str) -> str:
+    """The path and query with which to ask the service for the content of a file's path.
+
+    `path` is below the base URL, such as "/selection/rating=5/" or "/feed.xml".
+    """
+    if path in SERVICE_PATHS:
+        return SERVICE_PATHS[path]
+    if path.startswith(REVIEW_PATH):
+        return REVIEW_PATH + quote(text_of(path.removeprefix(REVIEW_PATH)), safe="")
+    if path.startswith(FILES_SELECTION_PATH):
+        filters = _filters_of(path.removeprefix(FILES_SELECTION_PATH))
+        return f"{REVIEW_LIST_PATH}?{urlencode(filters)}"
+    return path
+
+
+def _filters_of(folders: str) -> list[tuple[str, str]]:
+    # A folder without "=" continues the value before it.
+    filters = re.findall("([a-z_]+)=([^=]*)(?:/|$)", folders)
+    return [(name, text_of(value)) for name, value in filters]
 
 
 # ---- Names of hosts ----

@@ -14,7 +14,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jinja2 import Environment
 
@@ -38,6 +38,7 @@ from reviewslib.messages import (
     XML_TYPE,
     Headers,
 )
+from reviewslib.web.api_description import api_description
 from reviewslib.web.cards import catalogue, server_card
 from reviewslib.web.crawlers import robots_text, sitemap
 from reviewslib.web.embed import refused_frame
@@ -237,7 +238,7 @@ def _data_contents(
         link=_topic_link(urls, links.ATOM_FEED_PATH),
     )
     insights = Content(dataset.insights_json, JSON_TYPE)
-    contract = encode(served_contract(program.contract, dataset, urls))
+    contract = encode(api_description(program.contract, dataset, urls))
     # Insights that are counted change with the reviews.
     insights_changed = files.insights_changed
     if files.insights is None:
@@ -299,23 +300,6 @@ def _contents_for_assistants(site: Site, files: Files) -> dict[str, FixedContent
 
 def _topic_link(urls: ServiceUrls, path: str) -> str:
     return topic_link_header(urls.base_url, path, with_hub=bool(urls.hub))
-
-
-def served_contract(
-    contract: Contract, dataset: Dataset, urls: ServiceUrls
-) -> dict[str, Any]:
-    """The contract with the base URL of this service and the contact of the business."""
-    business = dataset.business
-    contact = {
-        key: business[key] for key in ("name", "url", "email") if business.get(key)
-    }
-    info = contract.document["info"]
-    (server,) = contract.document["servers"]
-    own = {
-        "info": info | {"contact": contact},
-        "servers": [server | {"url": urls.base_url}],
-    }
-    return contract.document | own
 
 
 # ---- Dates ----

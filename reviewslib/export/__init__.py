@@ -1,0 +1,1 @@
+"""The export: the same site as files, for owners without a server."""
