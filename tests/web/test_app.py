@@ -32,6 +32,7 @@ from reviewslib.process.settings import Settings
 from reviewslib.web import app
 from reviewslib.web.app import Application
 from reviewslib.web.reload import Reloader
+from reviewslib.web.snapshot import RepresentationCache
 
 APP = reviewsd.application_of(Settings(data=SAMPLE))
 HTML = "text/html; charset=utf-8"
@@ -302,15 +303,36 @@ def test_an_error_is_an_object_that_says_what_is_wrong(
 
 def test_an_instance_without_a_hub_says_so() -> None:
     answer = call(APP, links.HUB_PATH, "POST", b"hub.mode=subscribe")
-    assert (answer.status, answer.body) == (
-        404,
-        b"the hub does not run on this instance\n",
-    )
+
+    assert answer.status == 404
+    assert answer.body == b"the hub does not run on this instance\n"
 
 
 def test_the_methods_of_the_server_as_a_whole_can_be_asked() -> None:
     answer = call(APP, "*", "OPTIONS")
-    assert (answer.status, answer.headers["allow"]) == (204, "GET, HEAD, POST, OPTIONS")
+
+    assert answer.status == 204
+    assert answer.headers["allow"] == "GET, HEAD, POST, OPTIONS"
+
+
+@pytest.mark.parametrize("path", ["/", "/reviews.json", links.SEARCH_PATH, "/reviews"])
+def test_a_preflight_allows_whatever_a_library_adds_to_a_read(path: str) -> None:
+    answer = call(APP, path, "OPTIONS")
+
+    assert answer.status == 204
+    assert answer.headers["access-control-allow-methods"] == "GET, HEAD, OPTIONS"
+    # `*` does not mean Authorization (Fetch standard).
+    assert answer.headers["access-control-allow-headers"] == "*, Authorization"
+
+
+@pytest.mark.parametrize(
+    ("length", "status"),
+    [pytest.param(1000, 200, id="long"), pytest.param(1001, 400, id="too long")],
+)
+def test_a_host_is_no_longer_than_is_kept(length: int, status: int) -> None:
+    answer = call(APP, "/robots.txt", host="a" * length)
+
+    assert answer.status == status
 
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"
@@ -397,31 +419,64 @@ def test_health_describes_the_data_that_are_served(application: Application) -> 
 FAILED = {"at": "now", "faults": ["x"]}
 
 
+def a_hub(trouble: str | None) -> Any:
+    """A hub with two subscriptions, whose store may be in trouble."""
+    return Mock(
+        trouble=Mock(return_value=trouble), counts=Mock(return_value={"active": 2})
+    )
+
+
 @pytest.mark.parametrize(
     ("trouble", "error", "status"),
     [
-        (None, None, "ok"),
-        ("the disk is full", None, "degraded"),
-        ("the disk is full", FAILED, "stale"),
+        pytest.param(None, None, "ok", id="well"),
+        pytest.param("the disk is full", None, "degraded", id="no store"),
+        pytest.param(None, FAILED, "stale", id="old data"),
+        pytest.param("the disk is full", FAILED, "stale", id="both"),
     ],
 )
-def test_health_reports_trouble_of_the_hub_and_a_failed_reload(
-    application: Application, trouble: Any, error: Any, status: str
+def test_health_says_the_worst_in_a_word(
+    application: Application, trouble: str | None, error: Any, status: str
 ) -> None:
-    application.hub = Mock(
-        trouble=Mock(return_value=trouble), counts=Mock(return_value={"verified": 2})
-    )
+    application.hub = a_hub(trouble)
     application.reloader.error = error
-    expected = {"status": status, "hub": trouble or "here", "last_reload_error": error}
-    assert (
-        health(application).items()
-        >= (expected | {"subscriptions": {"verified": 2}}).items()
-    )
+
+    assert health(application)["status"] == status
+
+
+def test_health_reports_the_faults_of_the_last_reload(application: Application) -> None:
+    application.reloader.error = FAILED
+
+    assert health(application)["last_reload_error"] == FAILED
+
+
+@pytest.mark.parametrize(
+    ("trouble", "said"),
+    [
+        pytest.param(None, "here", id="well"),
+        pytest.param("the disk is full", "the disk is full", id="no store"),
+    ],
+)
+def test_health_reports_the_hub_and_its_subscriptions(
+    application: Application, trouble: str | None, said: str
+) -> None:
+    application.hub = a_hub(trouble)
+
+    document = health(application)
+
+    assert document["hub"] == said
+    assert document["subscriptions"] == {"active": 2}
 
 
 def test_health_of_no_reviews_has_no_dates(tmp_path: Path) -> None:
-    nothing = {"count": 0, "unverified_left_out": 0, "earliest": None, "latest": None}
-    assert health(serving(write_files(tmp_path, SMALLEST)))["reviews"] == nothing
+    application = serving(write_files(tmp_path, SMALLEST))
+
+    assert health(application)["reviews"] == {
+        "count": 0,
+        "unverified_left_out": 0,
+        "earliest": None,
+        "latest": None,
+    }
 
 
 # ---- At once or later: what is prepared or cached, and what takes time ----
@@ -548,37 +603,55 @@ def since(
     )
 
 
-def test_since_responses_are_in_pieces_and_packed_up_to_a_megabyte(
-    tmp_path: Path,
-) -> None:
-    plain = since(APP)
-    packed = since(APP, "gzip")
-    assert isinstance(plain.body, list)
-    whole = [APP.snapshot.dataset.reviews_json]
-    assert [piece.obj for piece in plain.body if len(piece) > 1000] == whole, (
-        "a copy would take memory"
+def test_since_is_sent_as_slices_of_all_reviews_without_a_copy() -> None:
+    whole = APP.snapshot.dataset.reviews_json
+
+    pieces = since(APP).body
+
+    assert isinstance(pieces, list)
+    assert [piece.obj is whole for piece in pieces if len(piece) > 1000] == [True]
+
+
+def test_since_is_compressed_for_a_client_that_accepts_gzip() -> None:
+    compressed = since(APP, "gzip")
+
+    assert dict(compressed.headers)["Content-Encoding"] == "gzip"
+    assert gzip.decompress(joined(compressed.body)) == joined(since(APP).body)
+
+
+def test_since_of_more_than_a_megabyte_is_not_compressed(tmp_path: Path) -> None:
+    reviews = [review(str(number), text="x" * 10_000) for number in range(105)]
+    application = serving(write_files(tmp_path, a_file(*reviews)))
+
+    response = since(application, "gzip")
+
+    assert size_of(response.body) > 1024 * 1024
+    assert "Content-Encoding" not in dict(response.headers)
+
+
+def with_other_reviews(application: Application) -> Application:
+    """An application whose reviews have another digest."""
+    snapshot = application.snapshot
+    dataset = replace(snapshot.dataset, reviews_digest=b"another")
+    other = serving(SAMPLE)
+    other.reloader.snapshot = snapshot._replace(
+        site=replace(snapshot.site, dataset=dataset), cache=RepresentationCache()
     )
-    assert gzip.decompress(joined(packed.body)) == joined(plain.body)
-    texts = (review(str(number), text="x" * 10_000) for number in range(105))
-    large = since(serving(write_files(tmp_path, a_file(*texts))), "gzip")
-    assert size_of(large.body) > 1024 * 1024
-    assert "Content-Encoding" not in dict(large.headers)
+    return other
 
 
 @pytest.mark.parametrize("coding", ["", "gzip"])
 def test_the_tag_of_since_changes_with_reviews_and_day(
     application: Application, coding: str
 ) -> None:
-    snapshot = application.snapshot
-    tags = []
-    for reviews in (b"a", b"b"):
-        dataset = replace(snapshot.dataset, reviews_digest=reviews)
-        application.reloader.snapshot = snapshot._replace(
-            site=replace(snapshot.site, dataset=dataset),
-            cache=type(snapshot.cache)(),
-        )
-        answers = [
-            since(application, coding, day) for day in ("2026-10-01", "2026-10-02")
-        ]
-        tags += [dict(answer.headers)["ETag"] for answer in answers]
-    assert len(set(tags)) == 4
+    other = with_other_reviews(application)
+
+    responses = [
+        since(application, coding, "2026-10-01"),
+        since(application, coding, "2026-10-02"),
+        since(other, coding, "2026-10-01"),
+        since(other, coding, "2026-10-02"),
+    ]
+
+    tags = {dict(response.headers)["ETag"] for response in responses}
+    assert len(tags) == 4

@@ -1,6 +1,7 @@
-"""The service reloads changed data files; callers see the old data until the new data are complete.
+"""The service reloads changed data files; callers see the old data until the new ones
+are complete.
 
-Polls - Faults - Absent files - The thread - The daemon
+Sections: polls - memory - faults - absent files - the thread - the daemon.
 """
 
 import gc
@@ -8,17 +9,18 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock, Mock
+from unittest.mock import MagicMock, Mock, call
 
 import pytest
 from lab.servers import wait_for
-from lab.services import SAMPLE, Address, call, daemon, fetch
+from lab.services import SAMPLE, Address, daemon, fetch
+from lab.services import call as ask
 from lab.small_files import a_file, review
 
 import reviewsd
@@ -26,44 +28,47 @@ from hub import Hub
 from reviewslib.dataset.contract import BadData, Fault
 from reviewslib.messages import Headers
 from reviewslib.process.settings import Settings
+from reviewslib.web import reload
 from reviewslib.web.app import Application
 from reviewslib.web.reload import Reloader
 from reviewslib.web.snapshot import ProgramFiles
 
 APP = reviewsd.application_of(Settings(data=SAMPLE))
+READY = call("READY=1", "STATUS=Serving 1 review of Larkspur")
 
 
-def replace(directory: Path, content: Any, name: str = "reviews.json") -> None:
-    """Replace a file atomically, as a careful operator does; the content "a" means a file with review "a"."""
-    new = directory / "new"
-    content = (
-        a_file(review(content))
-        if isinstance(content, str) and content.isalnum()
-        else content
-    )
-    new.write_text(content if isinstance(content, str) else json.dumps(content))
-    new.replace(directory / name)
+def put(directory: Path, text: str, name: str = "reviews.json") -> None:
+    """Replace a file atomically, as a careful operator does."""
+    draft = directory / "draft"
+    draft.write_text(text)
+    draft.replace(directory / name)
+
+
+def one(id: str) -> str:
+    """A file with one review."""
+    return json.dumps(a_file(review(id)))
 
 
 @pytest.fixture
 def reloader(tmp_path: Path) -> Reloader:
     """A reloader that serves review "a"; the test sees its notifications and pauses."""
-    replace(tmp_path, "a")
+    put(tmp_path, one("a"))
     reloader = Reloader(APP.program, tmp_path, APP.urls)
     reloader.notify = Mock()
     reloader.sleep = Mock()
     return reloader
 
 
-def replaced(reloader: Reloader, content: Any, forced: bool = False) -> list[str]:
-    """The ids that are served after a poll of replaced reviews."""
-    replace(reloader.directory, content)
-    reloader.poll(forced)
-    return served(reloader)
-
-
 def served(reloader: Reloader) -> list[str]:
+    """The ids that are served."""
     return list(reloader.snapshot.dataset.reviews_by_id)
+
+
+def faults_of(reloader: Reloader) -> list[str]:
+    """The faults that the operator is told."""
+    assert reloader.error
+    faults: list[str] = reloader.error["faults"]
+    return faults
 
 
 class CallingPolicies(dict[str, Headers]):
@@ -85,290 +90,438 @@ def calling(called: Callable[[], object]) -> ProgramFiles:
 # ---- Polls: no thread, no clock ----
 
 
-def test_unchanged_files_are_loaded_only_after_a_hangup(reloader: Reloader) -> None:
+def test_unchanged_files_are_not_loaded_again(reloader: Reloader) -> None:
     before = reloader.snapshot
-    assert (reloader.poll(), reloader.snapshot is before) == (False, True)
-    assert (reloader.poll(forced=True), reloader.snapshot is before) == (True, False)
+
+    assert not reloader.poll()
+    assert reloader.snapshot is before
+
+
+def test_after_a_hangup_even_unchanged_files_are_loaded(reloader: Reloader) -> None:
+    before = reloader.snapshot
+
+    assert reloader.poll(forced=True)
+    assert reloader.snapshot is not before
     assert reloader.snapshot.fixed == before.fixed
 
 
-@pytest.mark.parametrize(
-    ("forced", "served_after", "pauses"), [(False, ["a"], 4), (True, ["c"], 0)]
+def test_a_poll_waits_until_a_writer_has_finished(reloader: Reloader) -> None:
+    # given
+    drafts = [partial(put, reloader.directory, '{"business": {"na')]
+    drafts.append(partial(put, reloader.directory, one("b")))
+
+    def write_on(seconds: float) -> None:
+        if drafts:
+            drafts.pop(0)()
+
+    reloader.sleep = Mock(side_effect=write_on)
+
+    # when
+    put(reloader.directory, one("c"))
+    reloader.poll()
+
+    # then
+    assert reloader.error is None
+    assert served(reloader) == ["b"]
+    assert reloader.sleep.call_args_list == [call(0.05)] * 3
+
+
+def test_who_sends_a_hangup_has_finished_writing(reloader: Reloader) -> None:
+    put(reloader.directory, one("c"))
+
+    reloader.poll(forced=True)
+
+    assert served(reloader) == ["c"]
+    assert reloader.sleep.call_args_list == []  # type: ignore[attr-defined]
+
+
+CHANGED = (
+    "/reviews.json, /insights.json, /api/feed.json, /feed.xml, /, /llms.txt, "
+    "/sitemap.xml, /badge.svg"
 )
-def test_only_a_hangup_does_not_wait_for_a_writer(
-    reloader: Reloader, forced: bool, served_after: list[str], pauses: int
-) -> None:
-    drafts: list[Any] = ['{"business": {"na', "b", "a"]
-    reloader.sleep = Mock(
-        side_effect=lambda seconds: (
-            drafts and replace(reloader.directory, drafts.pop(0))
-        )
-    )
-    assert (replaced(reloader, "c", forced), reloader.error) == (served_after, None)
-    assert [pause.args for pause in reloader.sleep.call_args_list] == [(0.05,)] * pauses
-
-
-CHANGED = "/reviews.json, /insights.json, /api/feed.json, /feed.xml, /, /llms.txt, /sitemap.xml, /badge.svg"
-FOREIGN = [
-    "names 1 review(s) that are not served: 100 %s",
-    "seems to belong to other reviews: most ids in it are not served",
-]
-UNVERIFIED = (
-    f"reloaded 0 reviews of Larkspur, 1 unverified left out; changed: {CHANGED}"
-)
 
 
 @pytest.mark.parametrize(
-    ("reviews", "insights", "logged"),
+    ("document", "logged"),
     [
-        ("a", None, ["reloaded 1 review of Larkspur; changed: nothing"]),
-        (
-            a_file(review(), review("b")),
-            None,
-            [f"reloaded 2 reviews of Larkspur; changed: {CHANGED}"],
+        pytest.param(
+            a_file(review("a")),
+            "reloaded 1 review of Larkspur; changed: nothing",
+            id="the same data",
         ),
-        (
+        pytest.param(
+            a_file(review("a"), review("b")),
+            f"reloaded 2 reviews of Larkspur; changed: {CHANGED}",
+            id="one more",
+        ),
+        pytest.param(
             a_file(review(verified=False)),
-            {"per_review": {"100 %s": {}}},
-            [*(f"insights.json {warning}" for warning in FOREIGN), UNVERIFIED],
+            f"reloaded 0 reviews of Larkspur, 1 unverified left out; changed: {CHANGED}",
+            id="none that is served",
         ),
     ],
 )
-def test_a_reload_logs_warnings_and_what_changed(
-    reloader: Reloader,
-    caplog: pytest.LogCaptureFixture,
-    reviews: Any,
-    insights: Any,
-    logged: list[str],
+def test_a_reload_logs_what_changed(
+    reloader: Reloader, caplog: pytest.LogCaptureFixture, document: Any, logged: str
 ) -> None:
     caplog.set_level("INFO", "reviewsd")
+
+    put(reloader.directory, json.dumps(document))
+    reloader.poll()
+
+    assert caplog.messages == [logged]
+
+
+def test_a_reload_logs_warnings_of_the_data(
+    reloader: Reloader, caplog: pytest.LogCaptureFixture
+) -> None:
+    insights = json.dumps({"per_review": {"100 %s": {}}})
+
+    put(reloader.directory, insights, "insights.json")
+    reloader.poll()
+
+    assert caplog.messages == [
+        "insights.json names 1 review(s) that are not served: 100 %s",
+        "insights.json seems to belong to other reviews: most ids in it are not served",
+    ]
+
+
+def test_every_new_snapshot_is_published(reloader: Reloader) -> None:
     reloader.publish = published = Mock()
-    if insights:
-        replace(reloader.directory, insights, "insights.json")
-    replaced(reloader, reviews)
-    assert caplog.messages == logged
+
+    put(reloader.directory, one("b"))
+    reloader.poll()
+
     published.assert_called_once_with(reloader.snapshot)
+
+
+# ---- Memory ----
 
 
 def test_the_garbage_collector_rests_during_a_load(reloader: Reloader) -> None:
     collects: list[bool] = []
     reloader.program = calling(lambda: collects.append(gc.isenabled()))
+
     reloader.poll(forced=True)
-    assert (set(collects), gc.isenabled()) == ({False}, True)
+
+    assert set(collects) == {False}
+    assert gc.isenabled()
 
 
-TOOL_CALLS = [
-    {"name": "search_reviews"},
-    {"name": "get_service", "arguments": {"service": "x"}},
-]
-MESSAGES = [{"method": "tools/call", "params": params} for params in TOOL_CALLS]
-MESSAGES += [
-    {"method": "initialize", "params": {"protocolVersion": "2025-03-26"}},
+@pytest.fixture
+def unfrozen() -> Iterator[None]:
+    """A test that freezes objects leaves none frozen."""
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("unfrozen")
+def test_what_is_loaded_is_never_looked_at_again_by_the_collector() -> None:
+    loaded = [{"a": []} for _ in range(1000)]
+
+    reload.settle_memory()
+
+    assert gc.get_freeze_count() > len(loaded)
+
+
+MESSAGES = [
+    {
+        "method": "initialize",
+        "params": {"protocolVersion": "2025-03-26"},
+    },
     {"method": "tools/list"},
+    {"method": "tools/call", "params": {"name": "search_reviews"}},
+    {
+        "method": "tools/call",
+        "params": {"name": "get_service", "arguments": {"service": "x"}},
+    },
 ]
 
 
 def test_nothing_keeps_the_previous_data_alive(
     reloader: Reloader, tmp_path: Path
 ) -> None:
+    # given
     application = Application(reloader, APP.urls, APP.mcp)
-    hub_settings = reviewsd.hub_settings(
-        Settings(state_dir=tmp_path / "state"), "https://r.example"
-    )
-    application.hub = hub = Hub(hub_settings, Mock())
+    settings = Settings(state_dir=tmp_path / "state")
+    hub = Hub(reviewsd.hub_settings(settings, "https://r.example"), Mock())
+    application.hub = hub
     reloader.publish = partial(reviewsd.publish, hub)
     reloader.publish(reloader.snapshot)
     hub.start()
     for message in MESSAGES:
         body = json.dumps({"jsonrpc": "2.0", "id": 1, **message}).encode()
-        assert (
-            call(
-                application, "/mcp", "POST", body, content_type="application/json"
-            ).status
-            == 200
-        )
+        answer = ask(application, "/mcp", "POST", body, content_type="application/json")
+        assert answer.status == 200
     for path in (
         "/reviews.json",
-        "/api/reviews/search?rating=5",
+        "/api/reviews/search",
         "/api/reviews/search?rating=x",
     ):
-        call(application, path)
+        ask(application, path)
     dataset = reloader.snapshot.dataset
     feed = reloader.snapshot.fixed["/feed.xml"].identity.body
-    ids = [replaced(reloader, content) for content in ("{", "b")]
-    references = sys.getrefcount(dataset), sys.getrefcount(feed)
+
+    # when
+    for text in ("{", one("b")):
+        put(reloader.directory, text)
+        reloader.poll()
+
+    # then: one reference of the local name, one of the argument
+    references = [sys.getrefcount(dataset), sys.getrefcount(feed)]
     hub.stop(2)
-    assert ids == [["a"], ["b"]]
-    assert max(references) <= 2, "one of the local name, one of the argument"
+    assert served(reloader) == ["b"]
+    assert max(references) <= 2
 
 
 # ---- Faults ----
 
 
-def test_faults_are_shown_until_good_data_come(
+def test_after_a_fault_the_old_data_stay(
     reloader: Reloader, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert replaced(reloader, '{"business": {"name": "X"}, "reviews": [{}') == ["a"]
-    assert (fault := reloader.error) and not reloader.poll()
-    assert fault["faults"][0].startswith("reviews.json: not JSON at line 1 column ")
-    assert abs(datetime.fromisoformat(fault["at"]).timestamp() - time.time()) < 60
+    put(reloader.directory, "[]")
+
+    reloader.poll()
+
+    fault = "reviews.json: an array is not an object"
+    assert served(reloader) == ["a"]
+    assert faults_of(reloader) == [fault]
+    assert caplog.messages == [f"not reloaded: {fault}"]
+
+
+def test_a_fault_has_the_time_of_the_reload(reloader: Reloader) -> None:
+    put(reloader.directory, "[]")
+
+    reloader.poll()
+
+    assert reloader.error
+    moment = datetime.fromisoformat(reloader.error["at"])
+    assert abs(moment.timestamp() - time.time()) < 60
+
+
+def test_a_fault_is_logged_again_after_each_hangup(
+    reloader: Reloader, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(reloader.directory, "[]")
+
+    reloader.poll()
+    reloader.poll()
     reloader.poll(forced=True)
-    assert (reloader.error is fault, caplog.messages) == (
-        False,
-        [f"not reloaded: {fault['faults'][0]}"] * 2,
-    )
-    assert (replaced(reloader, "c"), reloader.error) == (["c"], None)
-    reloader.notify.assert_called_with("READY=1", "STATUS=Serving 1 review of Larkspur")  # type: ignore[attr-defined]
+
+    assert len(caplog.messages) == 2
 
 
-@pytest.mark.parametrize(
-    ("error", "fault", "is_passing"),
-    [
-        (OSError("x"), "internal error: OSError", True),
-        (MemoryError(), "too little memory", True),
-        (BadData([Fault("reviews.json", (), "x")]), "reviews.json: x", False),
-    ],
-    ids=["internal", "memory", "data"],
-)
-def test_a_failure_is_logged_once_and_a_passing_one_is_tried_again(
+def test_a_change_that_cures_nothing_is_logged_again(
+    reloader: Reloader, caplog: pytest.LogCaptureFixture
+) -> None:
+    for text in ("[]", "[ ]"):
+        put(reloader.directory, text)
+        reloader.poll()
+
+    assert len(caplog.messages) == 2
+
+
+def test_good_data_end_a_fault(reloader: Reloader) -> None:
+    for text in ("[]", one("c")):
+        put(reloader.directory, text)
+        reloader.poll()
+
+    assert reloader.error is None
+    assert served(reloader) == ["c"]
+    assert reloader.notify.call_args == READY  # type: ignore[attr-defined]
+
+
+BAD_DATA = BadData([Fault("reviews.json", (), "x")])
+FAILURES = [
+    pytest.param(OSError("x"), "internal error: OSError", True, id="internal"),
+    pytest.param(MemoryError(), "too little memory", True, id="memory"),
+    pytest.param(BAD_DATA, "reviews.json: x", False, id="data"),
+]
+
+
+@pytest.mark.parametrize(("error", "fault", "is_passing"), FAILURES)
+def test_only_a_failure_that_may_pass_is_tried_again_and_it_is_logged_once(
     reloader: Reloader,
     caplog: pytest.LogCaptureFixture,
     error: Exception,
     fault: str,
     is_passing: bool,
 ) -> None:
-    before = reloader.snapshot
-    began = time.monotonic_ns() // 1000
     reloader.program = calling(Mock(side_effect=error))
-    assert [reloader.poll(forced) for forced in (True, False, False)] == [
-        True,
-        is_passing,
-        is_passing,
-    ]
-    assert (reloader.snapshot is before, (reloader.error or {})["faults"]) == (
-        True,
-        [fault],
-    )
+
+    polls = [reloader.poll(forced=True), reloader.poll(), reloader.poll()]
+
+    assert polls == [True, is_passing, is_passing]
+    assert faults_of(reloader) == [fault]
     (message,) = caplog.messages
     assert message.startswith(f"not reloaded: {fault}")
-    assert ("Traceback" in message) is fault.startswith("internal")
-    (reloading, microseconds), *rest = (
-        call.args for call in reloader.notify.call_args_list
-    )  # type: ignore[attr-defined]
-    assert (reloading, set(rest)) == (
-        "RELOADING=1",
-        {("READY=1", f"STATUS=Stale: {fault}")},
-    )
-    assert (
-        began
-        <= int(microseconds.removeprefix("MONOTONIC_USEC="))
-        <= time.monotonic_ns() // 1000
-    )
+
+
+@pytest.mark.parametrize(("error", "fault", "is_passing"), FAILURES)
+def test_a_failure_that_passes_ends_by_itself(
+    reloader: Reloader, error: Exception, fault: str, is_passing: bool
+) -> None:
+    reloader.program = calling(Mock(side_effect=error))
+    reloader.poll(forced=True)
     reloader.program = APP.program
-    assert (reloader.poll(), reloader.error is None) == (is_passing, is_passing)
+
+    reloader.poll()
+
+    assert (reloader.error is None) is is_passing
 
 
-def test_a_change_that_cures_nothing_is_logged_again(
+def test_a_traceback_is_logged_of_an_internal_error_only(
     reloader: Reloader, caplog: pytest.LogCaptureFixture
 ) -> None:
-    replaced(reloader, "[]")
-    replaced(reloader, "[ ]")
-    assert (
-        caplog.messages == ["not reloaded: reviews.json: an array is not an object"] * 2
-    )
+    for error in (OSError("x"), MemoryError(), BAD_DATA):
+        reloader.program = calling(Mock(side_effect=error))
+        reloader.poll(forced=True)
+
+    assert ["Traceback" in message for message in caplog.messages] == [
+        True,
+        False,
+        False,
+    ]
 
 
-# ---- Absent files: 3 polls may miss a file, since some programs remove it before they write it anew ----
+@pytest.mark.parametrize(("error", "fault", "is_passing"), FAILURES)
+def test_the_service_manager_is_told_of_a_reload_and_how_it_ended(
+    reloader: Reloader, error: Exception, fault: str, is_passing: bool
+) -> None:
+    reloader.program = calling(Mock(side_effect=error))
+    began = time.monotonic_ns() // 1000
+
+    reloader.poll(forced=True)
+
+    reloading, ready = reloader.notify.call_args_list  # type: ignore[attr-defined]
+    state, moment = reloading.args
+    assert state == "RELOADING=1"
+    assert int(moment.removeprefix("MONOTONIC_USEC=")) >= began
+    assert ready == call("READY=1", f"STATUS=Stale: {fault}")
+
+
+# ---- Absent files: some programs remove a file before they write it anew ----
+
+
+def test_three_polls_may_miss_a_file(reloader: Reloader) -> None:
+    # Earlier absences do not count.
+    for id in ("b", "c"):
+        (reloader.directory / "reviews.json").unlink()
+
+        polls = [reloader.poll() for _ in range(3)]
+
+        assert polls == [False, False, False]
+        assert reloader.error is None
+        put(reloader.directory, one(id))
+        reloader.poll()
+        assert served(reloader) == [id]
 
 
 @pytest.mark.parametrize(
-    ("polls", "is_stale"), [([False] * 3, False), ([False] * 4, True), ([True], True)]
+    "polls",
+    [
+        pytest.param([False, False, False, False], id="four polls"),
+        pytest.param([True], id="a hangup"),
+    ],
 )
-def test_reviews_that_stay_absent_make_the_service_stale(
-    reloader: Reloader, polls: list[bool], is_stale: bool
+def test_reviews_that_stay_absent_make_the_service_stale_and_are_looked_for(
+    reloader: Reloader, polls: list[bool]
 ) -> None:
-    for content in ("b", "c"):  # earlier absences do not count
-        (reloader.directory / "reviews.json").unlink()
-        assert [reloader.poll(forced) for forced in polls][-1] is is_stale
-        assert ("there is no such file" in str(reloader.error)) is is_stale
-        assert not is_stale or reloader.poll(), "it is tried again"
-        assert (replaced(reloader, content), reloader.error) == ([content], None)
+    (reloader.directory / "reviews.json").unlink()
+
+    for forced in polls:
+        reloader.poll(forced)
+
+    (fault,) = faults_of(reloader)
+    assert "there is no such file" in fault
+    assert reloader.poll()
 
 
 def test_removed_insights_are_counted_from_the_reviews(reloader: Reloader) -> None:
+    put(reloader.directory, json.dumps({"review_count": 7}), "insights.json")
+    reloader.poll()
+    (reloader.directory / "insights.json").unlink()
+
     counts = []
-    replace(reloader.directory, {"review_count": 7}, "insights.json")
-    for _ in range(5):
+    for _ in range(4):
         reloader.poll()
         counts.append(reloader.snapshot.dataset.insights["review_count"])
-        (reloader.directory / "insights.json").unlink(missing_ok=True)
-    assert counts == [7, 7, 7, 7, 1]
+
+    assert counts == [7, 7, 7, 1]
 
 
 # ---- The thread ----
 
 
+@pytest.mark.usefixtures("unfrozen")
 def test_a_hangup_forces_one_reload(reloader: Reloader) -> None:
-    reloader.publish = Mock(
-        side_effect=lambda snapshot: replace(reloader.directory, "b")
-    )
-    reloader.sleep = Mock(
-        side_effect=SystemExit
-    )  # before the reload of "b", which nobody forces
+    # given: the files change again, which nobody forces
+    def write_more(snapshot: Any) -> None:
+        put(reloader.directory, one("b"))
+
+    reloader.publish = Mock(side_effect=write_more)
+    reloader.sleep = Mock(side_effect=SystemExit)
     reloader.wake()
+
+    # when
     with pytest.raises(SystemExit):
         reloader.run(0.01)
+
+    # then
     assert reloader.publish.call_count == 1
 
 
+@pytest.mark.usefixtures("unfrozen")
 def test_polls_go_on_whatever_one_of_them_raises(
     reloader: Reloader, caplog: pytest.LogCaptureFixture
 ) -> None:
     reloader.directory = directory = MagicMock()
     directory.__truediv__.side_effect = [KeyError("unexpected"), SystemExit]
     reloader.wake()
+
     with pytest.raises(SystemExit):
         reloader.run(0.01)
+
     assert caplog.messages == ["the data files could not be polled"]
 
 
 # ---- The daemon: its thread ----
 
+PATHS = ("/reviews.json", "/api/reviews/search", "/api/reviews/since/2020-01-01")
+
+
+def ids_of(service: Address, path: str) -> set[str]:
+    """The ids in an answer, which must succeed."""
+    answer = fetch(service, path)
+    assert answer.status == 200
+    return {review["id"] for review in json.loads(answer.body)["reviews"]}
+
 
 @pytest.mark.slow
 def test_no_request_fails_and_no_answer_mixes_two_states(tmp_path: Path) -> None:
     """Each state of the data has one id: an answer may hold only one."""
-    replace(tmp_path, "s0")
+    put(tmp_path, one("s0"))
     over = threading.Event()
-    paths = ("/reviews.json", "/api/reviews/search", "/api/reviews/since/2020-01-01")
 
-    def read(service: Address, path: str) -> list[Any]:
-        """The statuses and numbers of ids of all answers until the last reload."""
-        seen = []
+    def counts_of_ids(service: Address, path: str) -> set[int]:
+        """The numbers of ids in the answers until the last reload."""
+        counts = set()
         while not over.is_set():
-            answer = fetch(service, path)
-            seen.append(
-                (
-                    answer.status,
-                    len(
-                        {review["id"] for review in json.loads(answer.body)["reviews"]}
-                    ),
-                )
-            )
-        return seen
+            counts.add(len(ids_of(service, path)))
+        return counts
+
+    def is_served(service: Address, id: str) -> bool:
+        return ids_of(service, "/reviews.json") == {id}
 
     with (
         daemon("--reload-interval", "0.05", data=tmp_path) as service,
         ThreadPoolExecutor() as readers,
     ):
-        seen = [readers.submit(read, service, path) for path in paths]
-        for state in ("s1", "s2", "s3"):
-            replace(tmp_path, state)
-            wait_for(
-                "reload",
-                lambda state=state: (
-                    state.encode() in fetch(service, "/reviews.json").body
-                ),
-            )
+        seen = [readers.submit(counts_of_ids, service, path) for path in PATHS]
+        for id in ("s1", "s2", "s3"):
+            put(tmp_path, one(id))
+            wait_for("reload", partial(is_served, service, id))
         over.set()
-        assert {answer for answers in seen for answer in answers.result()} == {(200, 1)}
+
+    assert [counts.result() for counts in seen] == [{1}, {1}, {1}]
