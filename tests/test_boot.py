@@ -20,41 +20,54 @@ from lab.tools import booted_command, needs, program
 pytestmark = pytest.mark.slow
 
 DOMAIN = "reviews.example.org"
+BAKERY = "bakery.example.org"
 EXPORT = "takeout-20261101T101112Z-001.zip"
-MODULES = {"reviewsd": "reviewsd", "reviewsd-import": "reviewslib.importer.command"}
+# What pip would install as programs, by name, and the arguments of Python for each.
+PROGRAMS = {
+    "reviewsd": "-m reviewsd",
+    "reviewsd-import": "-m reviewslib.importer.command",
+    "reviewsd-insights": "-m reviewslib.annotator.command",
+    "python": "",
+}
 LAUNCHER = """#!/bin/sh
-LD_LIBRARY_PATH=/python/lib PYTHONPATH=/clone:/site exec /python/bin/python3 -m %s "$@"
+LD_LIBRARY_PATH=/python/lib PYTHONPATH=/clone:/site exec /python/bin/python3 %s "$@"
 """
+# Commands that download or build something.
+LEFT_OUT = r"\b(apt|venv|certbot) "
 
 
 def shell_block(document: str, first_line: str) -> str:
-    """The commands of a document from this line on, without those that download or build something."""
+    """The commands of a document in the block that begins with this line."""
     document_text = (ROOT / document).read_text(encoding="utf-8")
-    text = document_text.partition(f"```sh\n{first_line}\n")[2].partition("```")[0]
-    assert text
-    commands = [
-        line
-        for line in text.splitlines()
-        if not re.search(r"\b(apt|venv|certbot) ", line)
-    ]
-    return "\n".join([first_line, *commands]).replace("YOUR.DOMAIN", DOMAIN)
+    block = document_text.partition(f"```sh\n{first_line}")[2].partition("```")[0]
+    assert block
+    return script_of(f"{first_line}{block}".splitlines())
 
 
 def commands_of(drop_in: str) -> str:
     """The commands in the first lines of a drop-in."""
     text = (ROOT / "deploy" / drop_in).read_text(encoding="utf-8")
-    return "\n".join(re.findall(r"(?m)^#   (.*)$", text))
+    return script_of(re.findall(r"(?m)^#   (.*)$", text))
+
+
+def script_of(commands: list[str]) -> str:
+    """Commands for our domain names, without those that download or build something."""
+    kept = [line for line in commands if not re.search(LEFT_OUT, line)]
+    script = "\n".join(kept)
+    return script.replace("YOUR.DOMAIN", DOMAIN).replace("BAKERY.DOMAIN", BAKERY)
 
 
 SCRIPT = f"""#!/bin/bash
 exec > /out/log 2>&1; set -x
-trap 'journalctl -u reviewsd -u reviewsd-import --no-pager' EXIT
+trap 'journalctl -u "reviewsd*" --no-pager' EXIT
 sudo() {{ "$@"; }}
 curl() {{ command curl -sS --retry 9 --retry-connrefused "$@"; }}  # a reload of nginx takes a moment
 ask() {{ curl -ki --resolve {DOMAIN}:443:127.0.0.1 https://{DOMAIN}/api/reviews/search?limit=1 -o /out/$1; }}
 property() {{ systemctl show -P $1 reviewsd; }}
 mkdir -p /opt/reviewsd && cp -r /out/bin /opt/reviewsd
-mkdir -p /etc/letsencrypt/live/{DOMAIN} && cp /out/*.pem /etc/letsencrypt/live/{DOMAIN}
+for domain in {DOMAIN} {BAKERY}
+do mkdir -p /etc/letsencrypt/live/$domain && cp /out/*.pem /etc/letsencrypt/live/$domain
+done
 systemctl start nginx
 cd /clone
 {shell_block("README.md", "umask 022")}
@@ -69,6 +82,26 @@ systemctl kill --signal=KILL reviewsd
 for _ in $(seq 100); do test "$(property NRestarts)" = 1 && break; sleep 0.1; done
 systemctl start reviewsd && ask restarted
 
+{commands_of("business.conf")}
+for _ in $(seq 50); do  # until then nginx's old workers answer with the other business
+  curl -ki --resolve {BAKERY}:443:127.0.0.1 https://{BAKERY}/api/reviews/search?limit=1 -o /out/bakery
+  grep -q {BAKERY} /out/bakery && break; sleep 0.1
+done
+ask beside_the_bakery
+ls -d /var/lib/reviewsd /var/lib/reviewsd-bakery > /out/two_states
+systemctl stop reviewsd@bakery
+
+cd /tmp
+{shell_block("docs/server.md", "sudo flock /srv/reviews tar")}
+systemctl stop reviewsd
+sha256sum /srv/reviews/*.json > /out/before_the_loss
+rm -r /srv/reviews /var/lib/private/reviewsd /var/lib/reviewsd
+{shell_block("docs/server.md", "sudo tar -C /srv -xzf")}
+systemctl start reviewsd && ask moved
+sha256sum /srv/reviews/*.json > /out/after_the_loss
+stat -Lc '%U %a' /var/lib/reviewsd /var/lib/reviewsd/websub.sqlite3 > /out/moved_state
+cd /clone
+
 {commands_of("read-instance.conf")}
 curl http://127.0.0.1:8081/healthz > /out/second
 systemctl clean reviewsd-read; systemctl stop reviewsd-read; systemctl clean reviewsd-read
@@ -79,7 +112,9 @@ ask by_socket
 stat -c '%a %G' /run/reviewsd /run/reviewsd/http.sock > /out/socket
 
 rm /srv/reviews/*.json
-{shell_block("docs/your-reviews.md", "sudo mkdir -p /srv/reviews-drop")}
+USER=nobody
+{shell_block("docs/your-reviews.md", 'sudo install -d -o "$USER" /srv/reviews-drop')}
+stat -c %U /srv/reviews-drop > /out/drop_owner
 /opt/reviewsd/bin/reviewsd-import /out/{EXPORT} --data /srv/reviews --zone UTC
 rm /srv/reviews/reviews.json  # the import makes it anew, with a mode of its own
 install -m 600 -o nobody /out/{EXPORT} /srv/reviews-drop
@@ -88,7 +123,15 @@ systemctl start reviewsd-import  # returns when it is done
 systemctl restart reviewsd
 curl --unix-socket /run/reviewsd/http.sock http://localhost/reviews.json > /out/imported
 stat -c '%U %a' /srv/reviews/*.json | sort -u > /out/modes
-systemctl is-enabled reviewsd reviewsd-import.path reviewsd-import.timer > /out/enabled
+{shell_block("docs/insights.md", "sudo install -m 644 deploy/reviewsd-insights")}
+install -D -m 600 /dev/stdin /etc/reviewsd-insights.key <<< sesame
+mkdir /etc/systemd/system/reviewsd-insights.service.d
+(echo '[Service]'; sed -n -E 's/^#(LoadCredential|Environment)/\1/p' /clone/deploy/reviewsd-insights.service) \
+  > /etc/systemd/system/reviewsd-insights.service.d/key.conf
+systemctl daemon-reload; systemctl start reviewsd-insights
+journalctl -u reviewsd-insights --no-pager > /out/insights
+systemctl is-enabled reviewsd reviewsd@bakery reviewsd-import.path reviewsd-import.timer \
+  reviewsd-insights.timer > /out/enabled
 
 echo '{{' > /srv/reviews/reviews.json
 systemctl restart reviewsd
@@ -109,9 +152,9 @@ def booted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     certificate.private_key_pem.write_to_path(out / "privkey.pem")
     takeout(out / EXPORT, [item(number) for number in range(4)])
     (out / "bin").mkdir()
-    scripts = {"script": SCRIPT} | {
-        f"bin/{name}": LAUNCHER % module for name, module in MODULES.items()
-    }
+    scripts = {"script": SCRIPT}
+    for name, arguments in PROGRAMS.items():
+        scripts[f"bin/{name}"] = LAUNCHER % arguments
     for name, content in scripts.items():
         (out / name).write_text(content)
         (out / name).chmod(0o755)
@@ -137,13 +180,28 @@ def fact(booted: Path, name: str) -> str:
     return text
 
 
-@pytest.mark.parametrize("name", ["proxied", "restarted", "by_socket"])
-def test_the_service_answers_through_nginx(booted: Path, name: str) -> None:
-    """The service was installed as in the README, restarted after a crash, or moved to a Unix socket."""
+def test_what_was_moved_is_what_was_there(booted: Path) -> None:
+    assert fact(booted, "after_the_loss") == fact(booted, "before_the_loss")
+
+
+@pytest.mark.parametrize(
+    ("name", "domain"),
+    [
+        pytest.param("proxied", DOMAIN, id="installed as in the README"),
+        pytest.param("restarted", DOMAIN, id="restarted after a crash"),
+        pytest.param("bakery", BAKERY, id="for a second business"),
+        pytest.param("beside_the_bakery", DOMAIN, id="beside a second business"),
+        pytest.param("moved", DOMAIN, id="restored from a backup"),
+        pytest.param("by_socket", DOMAIN, id="on a Unix socket"),
+    ],
+)
+def test_the_service_answers_through_nginx(
+    booted: Path, name: str, domain: str
+) -> None:
     head, _, body = fact(booted, name).partition("\n\n")
     assert head.startswith("HTTP/1.1 200 ")
     assert "X-Cache: " in head
-    assert json.loads(body)["reviews"][0]["page_url"].startswith(f"https://{DOMAIN}/")
+    assert json.loads(body)["reviews"][0]["page_url"].startswith(f"https://{domain}/")
 
 
 @pytest.mark.parametrize(
@@ -174,7 +232,23 @@ def test_the_service_answers_through_nginx(booted: Path, name: str) -> None:
         ),
         ("the unit imports an export of another user", "imported", '("rating":.*){4}'),
         ("the daemon may read what an import wrote", "modes", "^root 644$"),
-        ("the units start with the system", "enabled", r"^(enabled\n?){3}$"),
+        ("the units start with the system", "enabled", r"^(enabled\n?){5}$"),
+        ("each business has a state of its own", "two_states", r"^\S+\n\S+-bakery$"),
+        (
+            "the service owns the state that was moved",
+            "moved_state",
+            r"^reviewsd 700\nreviewsd 600$",
+        ),
+        (
+            "the drop folder belongs to the person who fills it",
+            "drop_owner",
+            "^nobody$",
+        ),
+        (
+            "the reading has the key of a credential, and asks the server",
+            "insights",
+            r"no server answers at http://127\.0\.0\.1:11434/v1",
+        ),
         (
             "bad data do not restart the service again and again",
             "after_bad_data",
