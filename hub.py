@@ -135,7 +135,9 @@ class Hub:
 
     def counts(self) -> dict[str, int]:
         """How many subscriptions were active, failing and behind, and requests pending, at the last poll."""
-        return {} if self.trouble() else self.scheduler.counts
+        if self.trouble():
+            return {}
+        return self.scheduler.counts
 
     def trouble(self) -> str | None:
         """Why nothing can be stored at present; None if the store works."""

@@ -308,7 +308,8 @@ def test_the_example_prints_changes_and_confirms_its_own(
             asked["hub.lease_seconds"] = "9"
             assert answered(forged, trusting) == 403
             assert answered(f"{own}?{urlencode(asked)}", trusting) == 404
-            assert own.startswith(f"{callback}/") and len(own) > len(callback) + 40
+            assert own.startswith(f"{callback}/")
+            assert len(own) > len(callback) + 40
             assert (
                 ask(service, own, "/api/feed.json", secret="a stranger's").status == 202
             )

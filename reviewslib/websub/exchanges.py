@@ -53,19 +53,21 @@ from reviewslib.websub.transitions import (
 # How often a result is offered to a store that cannot be written.
 STORE_RETRY_SECONDS = 1.0
 
+# REC 8.2: a challenge cannot be guessed.
+CHALLENGE_BYTES = 32
+
 Send = Callable[[CallbackRequest], CallbackResponse]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """A row that nobody else sends for now, and what is to be sent."""
+    """A row that nobody else sends for now, and what its message is made of."""
 
     row: Row
-    request: CallbackRequest
+    topic: Topic | None  # of a subscription, with the content to deliver
     sent_at: float
-    digest: str = ""  # of the content of a delivery
-    challenge: str = ""  # of a verification
-    lease_seconds: int = 0  # that the challenge grants
+    lease_seconds: int  # that a challenge grants
+    challenge: str
 
 
 class Exchanges:
@@ -126,21 +128,25 @@ class Exchanges:
         with self._store.transaction() as transaction:
             row = transaction.row(due.id)
             topic = self._published.topics.get(row.path) if row else None
-            topic_digest = topic.digest if topic else None
-            if row is None or not is_still_due(row, due.due_at, topic_digest, now):
+            digest = topic.digest if topic else None
+            if row is None or not is_still_due(row, due.due_at, digest, now):
                 return None
-            if row.is_subscription and topic:
+            if row.is_subscription:
                 transaction.forget_content(row)
-                return self._delivery(row, topic, now)
-            if row.is_request:
-                older = transaction.older_subscriptions(row, now)
-                return self._verification(row, older, now)
-        return Claim(row=row, request=denial_notice(row, self._settings), sent_at=now)
+            lease_seconds = self._lease_seconds(transaction, row, now)
+        return Claim(
+            row=row,
+            topic=topic if row.is_subscription else None,
+            sent_at=now,
+            lease_seconds=lease_seconds,
+            challenge=secrets.token_urlsafe(CHALLENGE_BYTES),
+        )
 
     def send(self, claim: Claim) -> Result:
         """Send what was claimed, and judge what comes back."""
+        message = self._message(claim)
         began_at = self._running_time()
-        response = self._send(claim.request)
+        response = self._send(message)
         ended_at = self._running_time()
         silent_seconds = self._silent_seconds(claim.row, response, ended_at)
         return Result(
@@ -149,7 +155,7 @@ class Exchanges:
             sent_at=claim.sent_at,
             ended_at=self._clock(),
             took=ended_at - began_at,
-            digest=claim.digest,
+            digest=claim.topic.digest if claim.topic else "",
             lease_seconds=claim.lease_seconds,
             retry_after=response.retry_after,
             pause_seconds=self._pause_seconds(silent_seconds),
@@ -187,24 +193,20 @@ class Exchanges:
 
     # ---- Claims ----
 
-    def _delivery(self, subscription: Row, topic: Topic, now: float) -> Claim:
-        return Claim(
-            row=subscription,
-            request=notification(subscription, topic, self._settings),
-            sent_at=now,
-            digest=topic.digest,
-        )
+    def _lease_seconds(self, transaction: Transaction, row: Row, now: float) -> int:
+        if not row.is_request:
+            return row.lease_seconds
+        older = transaction.older_subscriptions(row, now)
+        return granted_lease(row, older, self._settings)
 
-    def _verification(self, request: Row, older: int, now: float) -> Claim:
-        lease_seconds = granted_lease(request, older, self._settings)
-        challenge = secrets.token_urlsafe(32)
-        return Claim(
-            row=request,
-            request=verification(request, lease_seconds, challenge, self._settings),
-            sent_at=now,
-            challenge=challenge,
-            lease_seconds=lease_seconds,
-        )
+    def _message(self, claim: Claim) -> CallbackRequest:
+        if claim.topic:
+            return notification(claim.row, claim.topic, self._settings)
+        if claim.row.is_request:
+            return verification(
+                claim.row, claim.lease_seconds, claim.challenge, self._settings
+            )
+        return denial_notice(claim.row, self._settings)
 
     # ---- Results ----
 

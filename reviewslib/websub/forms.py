@@ -70,6 +70,41 @@ def read_request(
     Raises RequestRefused, which names everything that is wrong.
     """
     fields = Fields(read_form(content_type, body))
+    asked = read_asked(fields, settings)
+    path = topic_path(asked.topic_url, settings.base_url)
+    topic = topics.get(path)
+    # Whoever subscribed to a topic that is gone may still unsubscribe.
+    if topic is None and asked.mode != "unsubscribe":
+        fields.add_unknown_topic([settings.base_url + path for path in topics])
+    fields.raise_issues()
+    return Row(
+        path=path,
+        callback_key=normalized_url(asked.callback.url),
+        callback=asked.callback.url,
+        host=asked.callback.host,
+        topic_url=asked.topic_url,
+        mode=asked.mode,
+        secret=asked.secret,
+        lease_seconds=asked.lease_seconds,
+        since=now,
+        expires_at=now + MAX_WAIT_SECONDS,
+        due_at=now,
+        digest=topic.digest if topic else "",
+    )
+
+
+class Asked(NamedTuple):
+    """The values of the fields that mean something to the hub."""
+
+    mode: str
+    callback: Callback
+    topic_url: str
+    lease_seconds: int
+    secret: bytes | None
+
+
+def read_asked(fields: Fields, settings: HubSettings) -> Asked:
+    """The values of the fields; those with an issue have a substitute."""
     mode = fields.required("hub.mode", parse_mode, "")
     callback = fields.required(
         "hub.callback",
@@ -82,29 +117,16 @@ def read_request(
     # REC 5.1: a lease is ignored when unsubscribing; a secret has no use there.
     if mode != "unsubscribe":
         lease_seconds = fields.optional(
-            "hub.lease_seconds", parse_lease_seconds, settings.lease_seconds
+            "hub.lease_seconds", parse_lease_seconds, lease_seconds
         )
         secret = fields.optional("hub.secret", parse_secret, None)
-
-    path = topic_path(topic_url, settings.base_url)
-    topic = topics.get(path)
-    # Whoever subscribed to a topic that is gone may still unsubscribe.
-    if topic is None and mode != "unsubscribe":
-        fields.add_unknown_topic([settings.base_url + path for path in topics])
-    fields.raise_issues()
-    return Row(
-        path=path,
-        callback_key=normalized_url(callback.url),
-        callback=callback.url,
-        host=callback.host,
-        topic_url=topic_url,
+    return Asked(
         mode=mode,
-        secret=secret,
+        callback=callback,
+        topic_url=topic_url,
+        # A lease that cannot be granted is no fault of the subscriber.
         lease_seconds=clamped(lease_seconds, settings.lease_min, settings.lease_max),
-        since=now,
-        expires_at=now + MAX_WAIT_SECONDS,
-        due_at=now,
-        digest=topic.digest if topic else "",
+        secret=secret,
     )
 
 

@@ -225,14 +225,15 @@ class Store:
 
     def __init__(self, state_dir: Path):
         """Touches no disk; `keep_open` opens the file."""
-        self.trouble: str | None = NOT_OPEN  # why nothing can be stored
+        # Why nothing can be stored.
+        self.trouble: str | None = NOT_OPEN
         self._path = state_dir / STORE_FILE_NAME
         self._held = ExitStack()
         self._connection: sqlite3.Connection | None = None
-        self._inodes: tuple[tuple[int, int], ...] | None = (
-            None  # of the file opened last, and its directory
-        )
-        self._lock = threading.Lock()  # one transaction at a time
+        # Of the file opened last, and its directory.
+        self._inodes: tuple[tuple[int, int], ...] | None = None
+        # One transaction at a time.
+        self._lock = threading.Lock()
 
     def keep_open(self) -> None:
         """Open the store unless the right file is open, and log when trouble begins, changes or ends."""
@@ -264,28 +265,27 @@ class Store:
             self._held.close()
             if self._inodes is None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
-            directory = os.open(self._path.parent, os.O_RDONLY)
-            held.callback(os.close, directory)
-            # Two hubs on one store would deliver everything twice. The lock ends with the process.
-            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_directory(self._path.parent, held)
             # Mode 0600 because of the secrets; SQLite gives its other files the same mode.
             self._path.touch(0o600)
             connection = held.enter_context(connected(self._path, LOCK_SECONDS))
             connection.execute("PRAGMA journal_mode = WAL")
             if connection.execute("PRAGMA user_version").fetchone() == (0,):
                 connection.executescript(SCHEMA)
-            current = inodes(self._path)
-            if self._inodes not in (
-                None,
-                current,
-            ):  # its digests may be those of older content
-                log.warning(
-                    "the hub's store was replaced: all its subscribers get the content anew"
-                )
-                connection.execute("UPDATE hub_row SET digest = ''")
+            self._note_replacement(connection)
             self._connection = connection
-            self._inodes = current
             self._held = held.pop_all()
+
+    def _note_replacement(self, connection: sqlite3.Connection) -> None:
+        """Remember which file is open. Another one may have the digests of older content."""
+        before = self._inodes
+        current = inodes(self._path)
+        if before not in (None, current):
+            log.warning(
+                "the hub's store was replaced: all its subscribers get the content anew"
+            )
+            connection.execute("UPDATE hub_row SET digest = ''")
+        self._inodes = current
 
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[Transaction]:
@@ -293,9 +293,8 @@ class Store:
         if not self._lock.acquire(timeout=THREADS_LOCK_SECONDS):
             raise StoreFault(self.trouble or "busy")
         try:
-            if (
-                self._connection is None or not self._is_in_place()
-            ):  # a write to a removed file would be lost
+            # A write to a removed file would be lost.
+            if self._connection is None or not self._is_in_place():
                 raise StoreFault("there is no store")
             with transaction(self._connection, durable=durable) as begun:
                 yield begun
@@ -318,6 +317,16 @@ class Store:
             self._connection = None
             self.trouble = NOT_OPEN
             self._held.close()
+
+
+def lock_directory(directory: Path, held: ExitStack) -> None:
+    """Lock a directory until `held` is closed. Raises OSError.
+
+    Two hubs on one store would deliver everything twice. The lock ends with the process.
+    """
+    descriptor = os.open(directory, os.O_RDONLY)
+    held.callback(os.close, descriptor)
+    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def inodes(path: Path) -> tuple[tuple[int, int], ...]:
@@ -366,7 +375,8 @@ def transaction(
 
 # ---- For the operator, also while the daemon runs ----------------------------------------------------------
 
-OPERATOR_SECONDS = 10.0  # the longest wait of a command for the daemon
+# The longest wait of a command for the daemon.
+OPERATOR_SECONDS = 10.0
 
 
 def list_rows(state_dir: Path) -> list[Row]:

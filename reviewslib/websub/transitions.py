@@ -221,17 +221,18 @@ def subscribe_confirmed(rows: Rows, request: Row, result: Result) -> Transition:
     begun = begun_subscription(request, result)
     if not result.room.is_full:
         return Transition((*remaining, begun), "subscribe confirmed")
-    evicted = result.room.failing
-    if evicted is None:
-        reason = "there are too many subscriptions"
-        notice = denial(request, reason, result.ended_at)
-        return Transition(
-            (*remaining, notice),
-            "subscribe confirmed and denied, too many subscriptions",
-        )
+    if result.room.failing is not None:
+        return in_place_of(result.room.failing, remaining, begun, result)
+    notice = denial(request, "there are too many subscriptions", result.ended_at)
+    line = "subscribe confirmed and denied, too many subscriptions"
+    return Transition((*remaining, notice), line)
+
+
+def in_place_of(evicted: Row, rows: Rows, begun: Row, result: Result) -> Transition:
+    """A subscription gets the place of one that was failing, which is told so."""
     reason = "deliveries failed and the place was needed; subscribe again to resume"
     notice = denial(evicted, reason, result.ended_at)
-    return Transition((*remaining, begun, notice), "subscribe confirmed", evicted)
+    return Transition((*rows, begun, notice), "subscribe confirmed", evicted)
 
 
 def unsubscribe_confirmed(rows: Rows, request: Row, result: Result) -> Transition:

@@ -296,78 +296,123 @@ def test_a_due_row_says_what_its_order_depends_on(store: Store) -> None:
     ]
 
 
-# ---- Trouble -----------------------------------------------------------------------------------------------
+# ---- Trouble ---------------------------------------------------------------------------
 
 
-def test_a_store_that_is_busy_or_not_open_raises_a_fault(
-    store: Store, tmp_path: Path
-) -> None:
+def test_a_thread_does_not_wait_for_ever_for_another(store: Store) -> None:
+    # given a store
     store.keep_open()
+
+    # when a transaction is wanted while another one goes on
     with (
         store.transaction(),
         pytest.raises(StoreFault, match=r"^busy$"),
         store.transaction(),
     ):
         pass
+
+    # then that is no trouble of the store
     assert store.trouble is None
+
+
+def test_a_closed_store_is_not_open(store: Store, tmp_path: Path) -> None:
+    # given a store that is open
+    store.keep_open()
+
+    # when it is closed
     store.close()
-    assert store.trouble == Store(tmp_path).trouble == "not open"
+
+    # then it says so, as one does that was never opened
+    assert store.trouble == "not open"
+    assert Store(tmp_path).trouble == "not open"
     with pytest.raises(StoreFault), store.transaction():
         pass
 
 
-def test_damage_is_logged_at_upkeep(
+def spoil_pages(path: Path) -> None:
+    """A failing disk: all pages but the first are lost."""
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (os.fstat(file.fileno()).st_size - 4096))
+
+
+def test_damage_is_logged_once_for_each_reason(
     store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    # given a store with many rows in its file
     store.keep_open()
     put(store, *(row(name=str(number)) for number in range(500)))
     with closing(sqlite3.connect(tmp_path / STORE_FILE_NAME)) as other:
         other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     with store.transaction() as transaction:
-        assert transaction.expire(NOW) == []
-    with (tmp_path / STORE_FILE_NAME).open(
-        "r+b"
-    ) as file:  # all pages but the first, on a failing disk
-        file.seek(4096)
-        file.write(b"\xff" * (os.fstat(file.fileno()).st_size - 4096))
+        transaction.expire(NOW)
+
+    # when the file is damaged, and looked at three times
+    spoil_pages(tmp_path / STORE_FILE_NAME)
     for _ in range(3):
         with pytest.raises(StoreFault), store.transaction() as transaction:
             transaction.expire(NOW)
         store.keep_open()
-    assert store.trouble and store.trouble.startswith("damaged: ")
-    troubles = "database disk image is malformed", store.trouble
+
+    # then the log says what was noticed first, and what a check has found
+    assert (store.trouble or "").startswith("damaged: ")
+    troubles = ["database disk image is malformed", store.trouble]
     assert caplog.messages == [
         f"the hub cannot store requests: {trouble}" for trouble in troubles
     ]
 
 
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda path: path.write_bytes(b"something else" * 100),
-        lambda path: path.mkdir(),
-        lambda path: path.parent.rmdir() or path.parent.touch(),
-    ],
-)
-def test_a_fault_names_an_unusable_state_directory(
+def is_no_database(path: Path) -> None:
+    path.write_bytes(b"something else" * 100)
+
+
+def is_a_directory(path: Path) -> None:
+    path.mkdir()
+
+
+def is_in_a_file(path: Path) -> None:
+    path.parent.rmdir()
+    path.parent.touch()
+
+
+@pytest.mark.parametrize("spoil", [is_no_database, is_a_directory, is_in_a_file])
+def test_a_fault_names_an_unusable_file(
     tmp_path: Path, spoil: Callable[[Path], object]
 ) -> None:
+    # given a state directory that cannot be used
     path = tmp_path / "state" / STORE_FILE_NAME
     path.parent.mkdir()
     spoil(path)
+
+    # when the store is opened, then the fault names the file
     with pytest.raises(StoreFault, match=f"^{re.escape(str(path))}: "):
         opened(path.parent)
 
 
-def test_a_store_of_another_version_is_left_alone(tmp_path: Path) -> None:
+ANOTHER = "made by another version of this program (schema 99)"
+
+
+@pytest.fixture
+def of_another_version(tmp_path: Path) -> Path:
     with closing(sqlite3.connect(tmp_path / STORE_FILE_NAME)) as other:
         other.execute("PRAGMA user_version = 99")
-    another = "made by another version of this program (schema 99)"
-    with pytest.raises(StoreFault, match=f": {re.escape(another)}$"):
-        remove_subscriptions(tmp_path, selector("s.example"))
-    with closing(Store(tmp_path)) as store:
+    return tmp_path
+
+
+def test_a_store_of_another_version_is_not_used(of_another_version: Path) -> None:
+    with closing(Store(of_another_version)) as store:
+        # when the hub starts
         store.keep_open()
-        assert store.trouble == another
+
+        # then it says why it cannot store anything
+        assert store.trouble == ANOTHER
+
+
+def test_the_operator_changes_no_store_of_another_version(
+    of_another_version: Path,
+) -> None:
+    with pytest.raises(StoreFault, match=f": {re.escape(ANOTHER)}$"):
+        remove_subscriptions(of_another_version, selector("s.example"))
 
 
 def test_a_store_is_for_its_owner_only(store: Store, tmp_path: Path) -> None:
@@ -375,9 +420,13 @@ def test_a_store_is_for_its_owner_only(store: Store, tmp_path: Path) -> None:
     assert modes == [0o600] * 3
 
 
-# ---- Coming and going --------------------------------------------------------------------------------------
+# ---- Coming and going ------------------------------------------------------------------
 
 Trouble = Callable[[Path], AbstractContextManager[object]]
+
+
+def used_by_another_hub(directory: Path) -> AbstractContextManager[object]:
+    return closing(opened(directory))
 
 
 @contextmanager
@@ -388,6 +437,11 @@ def locked(directory: Path) -> Iterator[None]:
         yield
 
 
+def full(_: Path) -> AbstractContextManager[object]:
+    """Files of this process cannot grow."""
+    return limited(resource.RLIMIT_FSIZE)
+
+
 @contextmanager
 def away(directory: Path) -> Iterator[None]:
     """The directory is missing for a while."""
@@ -396,25 +450,22 @@ def away(directory: Path) -> Iterator[None]:
     Path(f"{directory}.away").rename(directory)
 
 
+TROUBLES = [
+    pytest.param(
+        False,
+        used_by_another_hub,
+        "another hub uses this directory",
+        id="used by another hub at the start",
+    ),
+    pytest.param(False, locked, "locked", id="locked at the start"),
+    pytest.param(True, locked, "locked", id="locked later"),
+    pytest.param(True, full, "", id="full"),
+    pytest.param(True, away, "", id="away"),
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("was_open", "trouble", "reason"),
-    [
-        (
-            False,
-            lambda directory: closing(opened(directory)),
-            "another hub uses this directory",
-        ),
-        (False, locked, "locked"),
-        (True, locked, "locked"),
-        (
-            True,
-            lambda _: limited(resource.RLIMIT_FSIZE),
-            "",
-        ),  # files of this process cannot grow
-        (True, away, ""),
-    ],
-)
+@pytest.mark.parametrize(("was_open", "trouble", "reason"), TROUBLES)
 def test_a_store_in_trouble_says_so_once_until_it_works(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
@@ -422,95 +473,156 @@ def test_a_store_in_trouble_says_so_once_until_it_works(
     trouble: Trouble,
     reason: str,
 ) -> None:
+    # given a store with a row
     with closing(opened(tmp_path)) as before:
         put(before, row())
     with closing(Store(tmp_path)) as store:
         if was_open:
             store.keep_open()
+
+        # when it is in trouble for a while
         with trouble(tmp_path):
             for _ in range(3):
                 with pytest.raises(StoreFault):
                     put(store, row("subscribe"))
                 store.keep_open()
-                assert store.trouble and reason in store.trouble
+            said = store.trouble
         store.keep_open()
+
+        # then it says why, and works again by itself
+        assert reason in (said or "nothing")
         assert store.trouble is None
         put(store, row("subscribe"))
         assert get(store, row()) == (row(id=1), row("subscribe", id=2))
+
+    # and the log has a line for the begin, and one for the end
     begin, end = caplog.messages
-    assert begin.startswith("the hub cannot store requests: ") and reason in begin
+    assert re.match(f"the hub cannot store requests: .*{reason}", begin)
     assert end == "the hub can store requests again"
 
 
-def test_a_replaced_store_takes_nothing_until_it_is_locked(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_store_that_went_away_is_not_made_anew(tmp_path: Path) -> None:
     state_dir = tmp_path / "state"
-    other_dir = tmp_path / "other"
     with closing(Store(state_dir)) as store:
+        # given a store that was open
         store.keep_open()
-        state_dir.rename(other_dir)
+
+        # when its directory is gone
+        state_dir.rename(tmp_path / "away")
         store.keep_open()
-        assert not state_dir.exists()  # it may come back
-        state_dir.mkdir()
-        with closing(opened(state_dir)) as another:
+
+        # then it may come back
+        assert not state_dir.exists()
+
+
+@pytest.fixture
+def replaced(tmp_path: Path) -> Iterator[Store]:
+    """A store that is open, in whose place is another one, with a row; it has not noticed yet."""
+    with closing(Store(tmp_path / "state")) as store:
+        store.keep_open()
+        (tmp_path / "state").rename(tmp_path / "other")
+        with closing(opened(tmp_path / "state")) as another:
             put(another, row())
-        with pytest.raises(StoreFault):
-            put(store, row("subscribe"))
-        store.keep_open()
-        assert (
-            "the hub's store was replaced: all its subscribers get the content anew"
-            in caplog.messages
-        )
-        # It may be older than the last delivery.
-        assert get(store, row()) == (row(id=1, digest=""),)
-        with pytest.raises(StoreFault, match="another hub"):
-            opened(state_dir)
-        opened(other_dir).close()  # nobody holds it any more
+        yield store
 
 
-# ---- For the operator --------------------------------------------------------------------------------------
+def test_a_replaced_store_takes_nothing_until_it_is_locked(replaced: Store) -> None:
+    with pytest.raises(StoreFault):
+        put(replaced, row("subscribe"))
 
 
-def test_listing_is_by_topic_and_host_and_changes_nothing(
-    store: Store, tmp_path: Path
+def test_a_replaced_store_may_be_older_than_what_was_delivered(
+    replaced: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
+    # when the hub notices that its store was replaced
+    replaced.keep_open()
+
+    # then it does not know what the callbacks have
+    assert get(replaced, row()) == (row(id=1, digest=""),)
+    assert (
+        "the hub's store was replaced: all its subscribers get the content anew"
+        in caplog.messages
+    )
+
+
+def test_a_replaced_store_is_locked_and_the_other_one_is_not(
+    replaced: Store, tmp_path: Path
+) -> None:
+    # when the hub notices that its store was replaced
+    replaced.keep_open()
+
+    # then another hub may have the other one, but not this one
+    with pytest.raises(StoreFault, match="another hub"):
+        opened(tmp_path / "state")
+    opened(tmp_path / "other").close()
+
+
+# ---- For the operator ------------------------------------------------------------------
+
+
+def test_without_a_store_there_are_no_subscriptions(tmp_path: Path) -> None:
     assert list_rows(tmp_path / "elsewhere") == []
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_listing_is_by_topic_and_host_and_changes_nothing(
+    store: Store, tmp_path: Path, is_open: bool
+) -> None:
+    # given subscriptions and other rows
     active = [
         row(host="a.example", path=JSON_FEED),
         row(host="a.example"),
         row(host="b.example", failures=1),
     ]
-    others = [
-        row("denied", host="a.example"),
-        row("subscribe", host="c.example"),
-    ]
+    others = [row("denied", host="a.example"), row("subscribe", host="c.example")]
     put(store, *reversed([*active, *others]))
-    for close in (lambda: None, store.close):
-        close()
-        before = sorted(tmp_path.iterdir())
-        listed = [each._replace(id=0) for each in list_rows(tmp_path)]
-        assert (listed, sorted(tmp_path.iterdir())) == ([*active, *others], before)
+    if not is_open:
+        store.close()
+    files = sorted(tmp_path.iterdir())
+
+    # when they are listed, while the service runs or not
+    listed = [each._replace(id=0) for each in list_rows(tmp_path)]
+
+    # then subscriptions come first
+    assert listed == [*active, *others]
+    assert sorted(tmp_path.iterdir()) == files
 
 
 def test_the_operator_removes_selected_rows_beside_an_open_store(
     store: Store, tmp_path: Path
 ) -> None:
-    stay = [row(name="c", host="t.example"), row("unsubscribe", "c", "t.example")]
+    # given rows of two hosts
     put(
         store,
         row(),
-        *stay,
+        row(name="c", host="t.example"),
+        row("unsubscribe", "c", "t.example"),
         row(name="d", expires_at=NOW),
         row("subscribe", "b"),
     )
-    removed = remove_subscriptions(tmp_path, selector("s.example"), clock=lambda: NOW)
-    assert [each.callback[-1] for each in removed] == ["a", "d", "b"]
-    left = [
-        (each.callback[-1], each.mode, each.outcome) for each in list_rows(tmp_path)
-    ]
-    notice = ("a", "denied", "removed by the operator of the hub")
-    assert left == [("c", "active", ""), notice, ("c", "unsubscribe", "")]
-    assert (
-        remove_subscriptions(tmp_path, selector("s.example"), clock=lambda: NOW) == []
-    )
+
+    # when those of one are removed
+    removed = remove_subscriptions(tmp_path, selector("s.example"), clock=now)
+
+    # then only who was subscribed gets a notice
+    assert sorted(each.callback[-1] for each in removed) == ["a", "b", "d"]
+    left = [(each.callback[-1], each.mode) for each in list_rows(tmp_path)]
+    assert left == [("c", "active"), ("a", "denied"), ("c", "unsubscribe")]
+
+
+def test_a_removed_host_cannot_be_removed_again(store: Store, tmp_path: Path) -> None:
+    # given a host that was removed, and has a notice
+    put(store, row())
+    remove_subscriptions(tmp_path, selector("s.example"), clock=now)
+
+    # when it is removed again
+    removed = remove_subscriptions(tmp_path, selector("s.example"), clock=now)
+
+    # then there is nothing to remove, and the notice stays
+    assert removed == []
+    (notice,) = list_rows(tmp_path)
+    assert notice.outcome == "removed by the operator of the hub"
+
+
+def now() -> float:
+    return NOW
