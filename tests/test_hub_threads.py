@@ -29,41 +29,58 @@ from reviewslib.websub.store import list_rows
 
 
 def test_a_subscription_is_confirmed_served_and_ended(lab: Lab, tmp_path: Path) -> None:
-    callback = lab.url("/cb?key=a%20b&bare")
-    own = "https://reviews.example"
+    # given a subscriber
+    callback = lab.url("/cb")
     with running(lab, tmp_path) as subject:
-        ask(subject, callback, secret="hush", lease_seconds="7200")
+        ask(subject, callback, lease_seconds="7200")
         lab.wait(settled(subject, active=1, pending=0))
-        subject.publish(topics("zwei 🙂"))
+
+        # when there is new content, and again after it has unsubscribed
+        subject.publish(topics("two"))
         lab.wait(settled(subject, behind=0))
         ask(subject, callback, mode="unsubscribe")
         lab.wait(settled(subject, active=0, pending=0))
         subject.publish(topics("three"))
         ask(subject, lab.url("/other"))
         lab.wait(settled(subject, active=1, pending=0))
-    verification, notification, *_ = lab.arrivals
-    asked = "/cb?key=a%20b&bare&hub.mode=subscribe&hub.topic=https%3A%2F%2Freviews.example%2Ffeed.xml&"
-    assert verification.target.startswith(asked + "hub.challenge=")
-    assert [asked["hub.mode"] for asked in lab.gets()] == [
-        "subscribe",
-        "unsubscribe",
-        "subscribe",
-    ]
-    # Specification 4.9: of an unsubscription, too.
-    assert [asked["hub.lease_seconds"] for asked in lab.gets()] == [
-        "7200",
-        "864000",
-        "864000",
-    ]
-    assert [post.target for post in lab.posts()] == ["/cb?key=a%20b&bare"]
-    assert notification.body == "zwei 🙂".encode()
-    assert notification.headers == {  # and no other
+
+    # then it got the first one
+    assert [post.body for post in lab.posts("/cb")] == [b"two"]
+    asked = [asked["hub.mode"] for asked in lab.gets()]
+    assert asked == ["subscribe", "unsubscribe", "subscribe"]
+    # Specification 4.9: the lease is told of an unsubscription, too.
+    leases = [asked["hub.lease_seconds"] for asked in lab.gets()]
+    assert leases == ["7200", "864000", "864000"]
+
+
+def test_an_exchange_is_to_the_letter_what_was_asked_for(
+    lab: Lab, tmp_path: Path
+) -> None:
+    # given a subscriber whose callback has a query
+    callback = lab.url("/cb?key=a%20b&bare")
+    with running(lab, tmp_path) as subject:
+        ask(subject, callback, secret="hush")
+        lab.wait(settled(subject, active=1, pending=0))
+
+        # when it is served
+        subject.publish(topics("zwei 🙂"))
+        lab.wait(settled(subject, behind=0))
+
+    # then its query is kept, and the delivery has these fields and no other
+    verification, notification = lab.arrivals
+    assert verification.target.startswith(
+        "/cb?key=a%20b&bare&hub.mode=subscribe"
+        "&hub.topic=https%3A%2F%2Freviews.example%2Ffeed.xml&hub.challenge="
+    )
+    assert notification.target == "/cb?key=a%20b&bare"
+    own = "https://reviews.example"
+    assert notification.headers == {
         "Host": f"s.lab.example:{lab.port}",
         "User-Agent": "lab/1.0",
         "Connection": "close",
         "Accept-Encoding": "identity",
         "Content-Type": "application/atom+xml",
-        "Content-Length": str(len(notification.body)),
+        "Content-Length": str(len("zwei 🙂".encode())),
         "Link": f'<{own}/api/websub/hub>; rel="hub", <{own}/feed.xml>; rel="self"',
         "X-Hub-Signature": signed("hush", "zwei 🙂"),
     }
@@ -81,18 +98,23 @@ def hub_threads() -> set[str]:
 def test_stop_lets_the_running_delivery_finish_and_leaves_nothing(
     lab: Lab, tmp_path: Path
 ) -> None:
+    # given a delivery that goes on
     lab.on("POST", "/cb", agree_late)
     with running(lab, tmp_path) as subject:
         ask(subject, lab.url("/cb"))
         lab.wait(settled(subject, active=1))
         subject.publish(topics("two"))
         lab.wait(lab.posts)
+
+        # when the hub is stopped, and then the callback answers
         stopping = threading.Thread(target=subject.stop, args=(30,))
         stopping.start()
-        lab.wait(lambda: len(hub_threads()) == 1)
+        lab.wait(lambda: hub_threads() == {"hub-delivery"})
         lab.released.set()
         stopping.join()
     lab.wait(lambda: not hub_threads())
+
+    # then the delivery is not repeated after the next start
     with running(lab, tmp_path, "two") as subject:
         ask(subject, lab.url("/other"))
         lab.wait(settled(subject, active=2, pending=0, behind=0))
@@ -100,13 +122,19 @@ def test_stop_lets_the_running_delivery_finish_and_leaves_nothing(
 
 
 def test_stop_does_not_wait_longer_than_it_is_told(lab: Lab, tmp_path: Path) -> None:
+    # given a verification that hangs
     lab.on("GET", "/cb", hang, agree_late)
     with running(lab, tmp_path, timeout=60.0) as subject:
         ask(subject, lab.url("/cb"))
         lab.wait(lab.gets)
+
+        # when the hub is stopped at once
         subject.stop(0)
-        assert not lab.released.is_set()  # the callback hangs still
+        hangs_still = not lab.released.is_set()
         lab.released.set()
+
+    # then the callback is asked again after the next start
+    assert hangs_still
     with running(lab, tmp_path) as subject:
         lab.wait(settled(subject, active=1, pending=0))
 
@@ -121,14 +149,18 @@ def test_the_scheduler_survives_a_bug(
             raise bugs.pop()
         return time.time()
 
+    def is_logged() -> bool:
+        line = "the hub's scheduler met an unexpected error and goes on"
+        return line in caplog.messages
+
+    # given a hub with a bug in its first round
     with running(lab, tmp_path, clock=clock) as subject:
-        lab.wait(
-            lambda: (
-                "the hub's scheduler met an unexpected error and goes on"
-                in caplog.messages
-            )
-        )
+        lab.wait(is_logged)
+
+        # when somebody subscribes
         ask(subject, lab.url("/cb"))
+
+        # then the hub works
         lab.wait(settled(subject, active=1))
 
 
@@ -260,19 +292,23 @@ def test_all_callbacks_may_have_one_host(lab: Lab, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_idle_hub_reads_its_store_once_a_second(lab: Lab, tmp_path: Path) -> None:
-    looks: list[
-        float
-    ] = []  # upkeep and reading what is due each look at the clock once
+    # Keeping up and reading what is due each look at the clock once.
+    looks: list[float] = []
 
     def clock() -> float:
         looks.append(time.monotonic())
         return time.time()
 
+    # given a hub that has nothing to do
     with running(lab, tmp_path, clock=clock) as subject:
         ask(subject, lab.url("/"))
         lab.wait(lambda: lab.arrivals)
         lab.wait(lambda: looks[-1] < time.monotonic() - 0.8)
+
+        # when some seconds pass
         idle_since = time.monotonic()
         before = len(looks)
         lab.wait(lambda: time.monotonic() > idle_since + 2.5)
-        assert 3 <= len(looks) - before <= 6
+
+    # then it has looked two or three times
+    assert 3 <= len(looks) - before <= 6
