@@ -23,90 +23,116 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def test_a_flag_wins_over_a_variable_and_a_variable_over_the_default() -> None:
-    environ = {"REVIEWSD_PORT": "81", "REVIEWSD_HOST": "::1", "REVIEWSD_DATA": ""}
-    settings, sources = read_settings({"port": "82", "host": None}, environ)
-    assert (settings.port, settings.host, settings.data) == (82, "::1", Path("data"))
-    assert (sources["port"], sources["host"], sources["data"]) == (
-        "--port",
-        "REVIEWSD_HOST",
-        "default",
-    )
+def test_a_flag_wins_over_a_variable() -> None:
+    settings, sources = read_settings({"port": "82"}, {"REVIEWSD_PORT": "81"})
+
+    assert settings.port == 82
+    assert sources["port"] == "--port"
+
+
+def test_a_variable_wins_over_the_default() -> None:
+    settings, sources = read_settings({"host": None}, {"REVIEWSD_HOST": "::1"})
+
+    assert settings.host == "::1"
+    assert sources["host"] == "REVIEWSD_HOST"
+
+
+def test_an_empty_variable_counts_as_absent() -> None:
+    settings, sources = read_settings({}, {"REVIEWSD_DATA": ""})
+
+    assert settings.data == Path("data")
+    assert sources["data"] == "default"
 
 
 SECONDS = "a number of seconds: expected for example 2 or 0.5"
 ORIGIN = "an origin: expected for example https://app.example.com, or *"
 BASE_URL = "a base URL: expected for example https://reviews.example.com"
-WRONG = {
-    "port": ("a port: expected 0 to 65535", ["http", "65536", "٣", "-1", "000080"]),
-    "base_url": (
-        BASE_URL,
-        [
-            "reviews.example",
-            "ftp://a.example",
-            "https://",
-            "https://a.example/?x",
-            "https://a.example/#x",
-            "https://a.example:port",
-            'https://a.example/"',
-            "https://a.example/<b",
-            "https://a.example/>",
-            "https://a.example/\\",
-            "https://a b.example",
-            "https://bücher.example",
-            "https://[a",
-        ],
-    ),
-    "reload_interval": (SECONDS, ["0.0", "-1", "0.0001", "12345678"]),
-    "hub_retry_delays": ("two delays: expected for example 60,3600", ["60", "1,2,3"]),
-    "hub_workers": ("a number: expected 1 or more", ["0", "1.5", "1234567890"]),
-    "allowed_origin": (
-        ORIGIN,
-        [
-            "https://a.example/",
-            "https://a?",
-            "https://a#",
-            "https://a b",
-            "a.example",
-            "1://a",
-        ],
-    ),
-    "log_level": ("a log level: expected one of debug, info, warning, error", ["loud"]),
-}
+COUNT = "a number: expected 1 or more"
+DELAYS = "two delays: expected for example 60,3600"
+PORT = "a port: expected 0 to 65535"
+LOG_LEVEL = "a log level: expected one of debug, info, warning, error"
+WRONG_VALUES = [
+    ("port", "http", PORT),
+    ("port", "65536", PORT),
+    ("port", "٣", PORT),
+    ("port", "-1", PORT),
+    ("port", "000080", PORT),
+    ("base_url", "reviews.example", BASE_URL),
+    ("base_url", "ftp://a.example", BASE_URL),
+    ("base_url", "https://", BASE_URL),
+    ("base_url", "https://a.example/?x", BASE_URL),
+    ("base_url", "https://a.example/#x", BASE_URL),
+    ("base_url", "https://a.example:port", BASE_URL),
+    ("base_url", 'https://a.example/"', BASE_URL),
+    ("base_url", "https://a.example/<b", BASE_URL),
+    ("base_url", "https://a.example/>", BASE_URL),
+    ("base_url", "https://a.example/\\", BASE_URL),
+    ("base_url", "https://a b.example", BASE_URL),
+    ("base_url", "https://bücher.example", BASE_URL),
+    ("base_url", "https://[a", BASE_URL),
+    ("reload_interval", "0.0", SECONDS),
+    ("reload_interval", "-1", SECONDS),
+    ("reload_interval", "0.0001", SECONDS),
+    ("reload_interval", "12345678", SECONDS),
+    ("hub_retry_delays", "60", DELAYS),
+    ("hub_retry_delays", "1,2,3", DELAYS),
+    ("hub_workers", "0", COUNT),
+    ("hub_workers", "1.5", COUNT),
+    ("hub_workers", "1234567890", COUNT),
+    ("allowed_origin", "https://a.example/", ORIGIN),
+    ("allowed_origin", "https://a?", ORIGIN),
+    ("allowed_origin", "https://a#", ORIGIN),
+    ("allowed_origin", "https://a b", ORIGIN),
+    ("allowed_origin", "a.example", ORIGIN),
+    ("allowed_origin", "1://a", ORIGIN),
+    ("log_level", "loud", LOG_LEVEL),
+]
+
+
+def complaint(flags: dict[str, str], environ: dict[str, str]) -> str:
+    """What the operator is told about wrong settings."""
+    with pytest.raises(BadSetting) as caught:
+        read_settings(flags, environ)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "text", "right"), WRONG_VALUES)
+def test_an_invalid_setting_is_named_with_an_example_of_a_valid_one(
+    name: str, text: str, right: str
+) -> None:
+    of_flag = complaint({name: text}, {})
+    of_variable = complaint({}, {variable_name(name): text})
+
+    assert of_flag == f"{flag_name(name)}: {text!r} is not {right}"
+    assert of_variable == f"{variable_name(name)}: {text!r} is not {right}"
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "message"),
+    ("name", "text", "part", "right"),
     [
-        (name, text, f"{text!r} is not {right}")
-        for name, (right, texts) in WRONG.items()
-        for text in texts
-    ]
-    + [
-        ("allowed_origin", "null, x, y", f"'x' is not {ORIGIN}"),
-        ("hub_retry_delays", "60,x", f"'x' is not {SECONDS}"),
-        (
-            "no_hub",
-            "x",
-            "'x' is neither on nor off: expected one of on, yes, true, 1, off, no, false, 0",
-        ),
-        ("state_dir", "", "a value is missing"),
+        pytest.param("allowed_origin", "null, x, y", "x", ORIGIN, id="of origins"),
+        pytest.param("hub_retry_delays", "60,x", "x", SECONDS, id="of delays"),
     ],
 )
-def test_an_invalid_setting_is_named_with_an_example_of_a_valid_one(
-    name: str, text: str, message: str
+def test_of_a_list_the_first_wrong_part_is_named(
+    name: str, text: str, part: str, right: str
 ) -> None:
-    variables = (
-        {variable_name(name): text} if text else {}
-    )  # an empty variable counts as absent
-    for flags, environ, source in (
-        ({name: text}, {}, flag_name(name)),
-        ({}, variables, variable_name(name)),
-    ):
-        if flags or environ:
-            with pytest.raises(BadSetting) as caught:
-                read_settings(flags, environ)
-            assert str(caught.value) == f"{source}: {message}"
+    told = complaint({name: text}, {})
+
+    assert told == f"{flag_name(name)}: {part!r} is not {right}"
+
+
+def test_a_switch_is_on_or_off() -> None:
+    told = complaint({}, {"REVIEWSD_NO_HUB": "x"})
+
+    words = "on, yes, true, 1, off, no, false, 0"
+    assert told == (
+        f"REVIEWSD_NO_HUB: 'x' is neither on nor off: expected one of {words}"
+    )
+
+
+def test_an_empty_flag_lacks_a_value() -> None:
+    assert complaint({"state_dir": ""}, {}) == "--state-dir: a value is missing"
 
 
 @pytest.mark.parametrize(
@@ -168,15 +194,24 @@ def test_a_text_becomes_the_value_that_it_names(
     assert getattr(read_settings({}, {variable_name(name): text})[0], name) == value
 
 
-def test_flags_are_repeatable_or_have_no_value() -> None:
+def chosen_by(*arguments: str) -> dict[str, object]:
+    """The flags that the parser finds in a command line."""
+    return vars(parser().parse_args(arguments))
+
+
+def test_a_flag_of_origins_is_repeatable() -> None:
     flags = [part for origin in ORIGINS for part in ("--allowed-origin", origin)]
-    chosen = vars(parser().parse_args([*flags, "--no-hub"]))
-    settings, sources = read_settings(chosen, {"REVIEWSD_NO_HUB": "off"})
-    assert (settings.allowed_origin, settings.no_hub, sources["no_hub"]) == (
-        ORIGINS,
-        True,
-        "--no-hub",
-    )
+
+    settings, _ = read_settings(chosen_by(*flags), {})
+
+    assert settings.allowed_origin == ORIGINS
+
+
+def test_a_flag_of_a_switch_has_no_value_and_turns_it_on() -> None:
+    settings, sources = read_settings(chosen_by("--no-hub"), {"REVIEWSD_NO_HUB": "off"})
+
+    assert settings.no_hub
+    assert sources["no_hub"] == "--no-hub"
 
 
 HELP = """\
@@ -197,44 +232,62 @@ def test_the_help_of_a_flag_names_its_default_and_its_variables(
     assert set(HELP.splitlines()) <= lines
 
 
+SYSTEMD = {"STATE_DIRECTORY": "/var/lib/reviewsd"}
+
+
 def test_the_state_directory_of_systemd_is_the_default() -> None:
-    systemd = {"STATE_DIRECTORY": "/var/lib/reviewsd"}
-    settings, sources = read_settings({}, systemd)
-    assert (settings.state_dir, sources["state_dir"]) == (
-        Path("/var/lib/reviewsd"),
-        "STATE_DIRECTORY",
-    )
-    chosen = systemd | {"REVIEWSD_STATE_DIR": "/srv"}
-    assert read_settings({}, chosen)[0].state_dir == Path("/srv")
+    settings, sources = read_settings({}, SYSTEMD)
+
+    assert settings.state_dir == Path("/var/lib/reviewsd")
+    assert sources["state_dir"] == "STATE_DIRECTORY"
 
 
-def test_the_listing_has_values_as_they_are_set_and_unknown_variables() -> None:
-    chosen = Settings(
+def test_a_chosen_state_directory_wins_over_that_of_systemd() -> None:
+    settings, _ = read_settings({}, SYSTEMD | {"REVIEWSD_STATE_DIR": "/srv"})
+
+    assert settings.state_dir == Path("/srv")
+
+
+def test_the_listing_has_values_as_they_are_set_and_where() -> None:
+    settings = Settings(
         no_hub=True, hub_retry_delays=(60.0, 0.5), allowed_origin=frozenset("ba")
     )
-    environ = dict.fromkeys(("REVIEWSD_X", "REVIEWSD_", "REVIEWSD_PORT", "HOME"), "x")
-    sources = dict.fromkeys(
-        ("no_hub", "access_log", "uds", "hub_retry_delays", "allowed_origin"), "flag"
-    )
-    assert list(listing(chosen, sources | {"port": "default"}, environ)) == [
+    sources = {
+        "no_hub": "--no-hub",
+        "access_log": "default",
+        "uds": "default",
+        "hub_retry_delays": "REVIEWSD_HUB_RETRY_DELAYS",
+        "allowed_origin": "--allowed-origin",
+    }
+
+    lines = list(listing(settings, sources, {}))
+
+    assert lines == [
         "\nSettings:",
-        "  --no-hub on (flag)",
-        "  --access-log off (flag)",
-        "  --uds  (flag)",
-        "  --hub-retry-delays 60,0.5 (flag)",
-        "  --allowed-origin a,b (flag)",
-        "  --port 8080 (default)",
-        *(
-            f"warning: {name} is not the variable of a setting"
-            for name in ("REVIEWSD_", "REVIEWSD_X")
-        ),
+        "  --no-hub on (--no-hub)",
+        "  --access-log off (default)",
+        "  --uds  (default)",
+        "  --hub-retry-delays 60,0.5 (REVIEWSD_HUB_RETRY_DELAYS)",
+        "  --allowed-origin a,b (--allowed-origin)",
+    ]
+
+
+def test_the_listing_warns_of_variables_that_belong_to_no_setting() -> None:
+    names = ("REVIEWSD_X", "REVIEWSD_", "REVIEWSD_PORT", "HOME")
+
+    lines = list(listing(Settings(), {"port": "default"}, dict.fromkeys(names, "x")))
+
+    assert lines[2:] == [
+        "warning: REVIEWSD_ is not the variable of a setting",
+        "warning: REVIEWSD_X is not the variable of a setting",
     ]
 
 
 def test_the_text_of_a_default_is_parsed_as_the_default() -> None:
     settings, _ = read_settings({}, {})
     texts = {name: setting_text(getattr(settings, name)) for name in Settings.__slots__}
-    assert (
-        read_settings({name: text or None for name, text in texts.items()}, {})[0]
-        == settings
-    )
+    given = {name: text or None for name, text in texts.items()}
+
+    again, _ = read_settings(given, {})
+
+    assert again == settings
