@@ -414,12 +414,14 @@ def input_schema(parameters: Parameters) -> Schema:
 
 
 # By the `kind` of a parameter, where that is no type of JSON Schema.
-SCHEMA_TYPES = {"text": "string", "name": "string", "date": "string"}
+SCHEMA_TYPES = dict.fromkeys(("text", "name", "choice", "date"), "string")
 
 
 def _parameter_schema(parameter: Parameter) -> Schema:
     kind = parameter.kind
     schema: Schema = {"type": SCHEMA_TYPES.get(kind, kind)}
+    if parameter.choices:
+        schema["enum"] = list(parameter.choices)
     if kind == "date":
         schema["format"] = "date"
     schema["description"] = parameter.description

@@ -86,7 +86,11 @@ class BadData(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a request; `kind` is "text", "name" (of a person), "date", "number" or "integer"."""
+    """A parameter of a request.
+
+    `kind` is "text", "name" (of a person), "choice", "date", "number", "integer" or
+    "boolean".
+    """
 
     name: str
     kind: str
@@ -95,6 +99,7 @@ class Parameter:
     minimum: float = -math.inf
     maximum: float = math.inf
     required: bool = False
+    choices: tuple[str, ...] = ()  # of the kind "choice"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +184,7 @@ def _parameter(declared: dict[str, Json]) -> Parameter:
         name=declared["name"],
         kind=_kind_of(schema),
         description=declared["description"],
+        choices=tuple(schema.get("enum", ())),
         **limits,
     )
 
@@ -187,10 +193,12 @@ def _kind_of(schema: Schema) -> str:
     """The `kind` of a parameter with this schema."""
     if schema["type"] != "string":
         return str(schema["type"])
-    if "format" in schema:
-        return str(schema["format"])
+    if "enum" in schema:
+        return "choice"
     # Only names have a pattern.
-    return "name" if "pattern" in schema else "text"
+    if "pattern" in schema:
+        return "name"
+    return str(schema.get("format", "text"))
 
 
 # ---- File schemas: how a document violates a schema, and defaults for what it leaves out ----

@@ -8,11 +8,11 @@ Sections: stars - means and shares - months - the trend.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from statistics import fmean, variance
 
-from reviewslib.dataset.strict_json import Object
+from reviewslib.dataset.strict_json import Json, Object
 
 # Verified and in served form, newest first.
 Reviews = Sequence[Object]
@@ -34,6 +34,14 @@ def score_of(rating: float) -> float:
     return round((rating - 3) / 2, 2)
 
 
+def joint_sentiment(sentiments: set[str]) -> str:
+    """The sentiment of several mentions in one review; neutral if they disagree."""
+    different = sentiments - {"neutral"}
+    if len(different) == 1:
+        return different.pop()
+    return "neutral"
+
+
 # ---- Means and shares ----
 
 
@@ -42,6 +50,23 @@ def mean(figures: Sequence[float]) -> float | None:
     if not figures:
         return None
     return round(math.fsum(figures) / len(figures), 2) or 0.0
+
+
+def average_and_distribution(stars: Iterable[float]) -> dict[str, Json]:
+    """`average_rating`, with two decimals, and `distribution`: how many by whole stars.
+
+    The average of no stars is None; 4.5 stars count as 4.
+    """
+    # There are few different numbers of stars, and each is handled once.
+    counts = Counter(stars)
+    total = counts.total()
+    average = None
+    if total:
+        average = round(math.fsum(counts.elements()) / total, 2)
+    distribution = dict.fromkeys("12345", 0)
+    for rating, count in counts.items():
+        distribution[str(math.floor(rating))] += count
+    return {"average_rating": average, "distribution": distribution}
 
 
 def percent(part: int, total: int) -> float | None:

@@ -15,6 +15,7 @@ from reviewslib.dataset.filters import (
     Reviews,
     filters_of,
     matching,
+    meant_by,
     services_named,
     sources_named,
     technicians_named,
@@ -39,7 +40,7 @@ def hints(dataset: Dataset, query: Query) -> list[str]:
     if not dataset.reviews:
         return ["There are no reviews yet."]
     matches = {
-        name: matching(dataset, query, without=name) for name, _ in filters_of(query)
+        name: matching(dataset, query, without=name) for name in filters_of(query)
     }
     found = [*_empty_ranges(dataset, query), *_unknown_names(dataset, query)]
     # Without candidates the other filters are at fault, not the words.
@@ -81,7 +82,7 @@ class NamedKind(NamedTuple):
     parameter: str
     noun: str
     plural: str
-    lookup: Callable[[Dataset, str], Collection[str]]
+    lookup: Callable[[Dataset, str], Collection[object]]
     known: Callable[[Dataset], Iterable[str]]
 
 
@@ -91,7 +92,22 @@ def _labelled_services(dataset: Dataset) -> list[str]:
     return [f"{id} ({labels[id]})" if id in labels else id for id in dataset.services]
 
 
+def _labelled_subjects(dataset: Dataset) -> list[str]:
+    """What `mentions` takes, with labels."""
+    return [
+        f"{subject.key} ({subject.label})"
+        for subject in dataset.subjects.by_key.values()
+    ]
+
+
 NAMED_KINDS = (
+    NamedKind(
+        parameter="mentions",
+        noun="subject",
+        plural="subjects",
+        lookup=meant_by,
+        known=_labelled_subjects,
+    ),
     NamedKind(
         parameter="mentions_technician",
         noun="person",

@@ -18,6 +18,7 @@ from reviewslib.dataset.figures import (
     Reviews,
     by_month,
     first_day,
+    joint_sentiment,
     mean,
     month_text,
     percent,
@@ -292,7 +293,7 @@ def _counted_aspect(mentions: Mentions) -> Count:
     said = defaultdict[str, set[str]](set)
     for mention in mentions:
         said[mention.review["id"]].add(mention.item["sentiment"])
-    sentiments = [_joint(different) for different in said.values()]
+    sentiments = [joint_sentiment(different) for different in said.values()]
     counts = [sentiments.count(sentiment) for sentiment in SENTIMENTS]
     figures: dict[str, Json] = {
         "mention_count": len(sentiments),
@@ -305,14 +306,6 @@ def _counted_aspect(mentions: Mentions) -> Count:
         "example_review_ids": _examples(_mentioning(mentions), sentiments),
     }
     return Count(figures, samples)
-
-
-def _joint(sentiments: set[str]) -> str:
-    """The sentiment of several mentions in one review; neutral if they disagree."""
-    different = sentiments - {"neutral"}
-    if len(different) == 1:
-        return different.pop()
-    return "neutral"
 
 
 # ---- Phrases and examples ----

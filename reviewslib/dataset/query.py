@@ -40,6 +40,9 @@ class Query:
     max_rating: float | None = None
     since: str | None = None  # days, YYYY-MM-DD, inclusive
     until: str | None = None
+    mentions: str | None = None
+    sentiment: str | None = None
+    replied: bool | None = None
     mentions_technician: str | None = None
     mentions_service: str | None = None
     source: str | None = None
@@ -247,6 +250,7 @@ def _read_parameter(parameters: Parameters, name: str, raw: list[Json]) -> Json:
 
 DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 WHOLE = re.compile(r"-?[0-9]+(\.0+)?")
+TRUTHS = {"true": True, "false": False}
 CALENDAR_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -286,6 +290,21 @@ def _read_name(parameter: Parameter, value: Json) -> str:
 
 def _read_day(parameter: Parameter, value: Json) -> str:
     return read_day(_read_text(parameter, value))
+
+
+def _read_choice(parameter: Parameter, value: Json) -> str:
+    text = _read_text(parameter, value)
+    if text not in parameter.choices:
+        raise BadValue(f"expected {' or '.join(parameter.choices)}")
+    return text
+
+
+def _read_truth(parameter: Parameter, value: Json) -> bool:
+    if isinstance(value, str):
+        value = TRUTHS.get(value.lower())
+    if not isinstance(value, bool):
+        raise BadValue("expected true or false")
+    return value
 
 
 def _read_number(parameter: Parameter, value: Json) -> float:
@@ -340,4 +359,6 @@ READERS: dict[str, Callable[[Parameter, Json], Any]] = {
     "date": _read_day,
     "number": _read_number,
     "integer": _read_integer,
+    "choice": _read_choice,
+    "boolean": _read_truth,
 }

@@ -25,7 +25,7 @@ from reviewslib.dataset.contract import (
     printable,
     quoted,
 )
-from reviewslib.dataset.figures import mean
+from reviewslib.dataset.figures import average_and_distribution, mean
 from reviewslib.dataset.insights import compute_insights
 from reviewslib.dataset.provenance import sources_of
 from reviewslib.dataset.reading import (
@@ -35,6 +35,7 @@ from reviewslib.dataset.reading import (
     repeated_ids,
 )
 from reviewslib.dataset.strict_json import Json, Object, encode
+from reviewslib.dataset.subjects import Subjects, subjects_of
 from reviewslib.dataset.text import loosen, name_words
 from reviewslib.dataset.vocabulary import ENTITY_KINDS
 from reviewslib.links import REVIEW_PATH, ServiceUrls
@@ -123,6 +124,7 @@ class Review:
     json: memoryview  # a part of `Dataset.reviews_json`
     end: int  # of that part, in bytes from the start
     changed_day: str  # of the review or of its reply, whichever is later
+    has_reply: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,8 @@ class Dataset:
         str, ...
     ]  # ids as written: those of the insights, then others that reviews mention
     sources: tuple[str, ...]  # as written, the most frequent first
+    subjects: Subjects
+    figures: Object  # `average_and_distribution` of `reviews`, whatever the file says
     reviews_json: bytes  # the whole document
     reviews_digest: bytes  # SHA-256 of the encoded reviews alone
     insights_json: bytes
@@ -192,6 +196,8 @@ def load(
         technicians={name: name_words(name) for name in people},
         services=_names("services", "id", reviews, insights),
         sources=sources_of(review["source"] for review in served),
+        subjects=subjects_of(insights, served),
+        figures=average_and_distribution(review.rating for review in reviews),
         reviews_json=reviews_json,
         reviews_digest=sha256(memoryview(reviews_json)[first:]).digest(),
         insights_json=encode(insights),
@@ -272,6 +278,7 @@ def _loaded_review(review: Object, json: memoryview, end: int) -> Review:
         json=json,
         end=end,
         changed_day=sys.intern(max(day, reply_day)),
+        has_reply=review["owner_reply"] is not None,
     )
 
 

@@ -9,11 +9,21 @@ Sections: lists - search - since - neighbours.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
-from reviewslib.dataset.filters import Reviews, count_since, matching, with_all
+from reviewslib.dataset.figures import average_and_distribution
+from reviewslib.dataset.filters import (
+    Reviews,
+    count_since,
+    filters_of,
+    matching,
+    meant_by,
+    with_all,
+)
 from reviewslib.dataset.hints import hints
 from reviewslib.dataset.query import (
     BadQuery,
@@ -29,6 +39,9 @@ from reviewslib.dataset.text import loose_words
 
 # ---- Lists ----
 
+# The kind of subjects that `people` counts.
+PEOPLE = "technicians"
+
 
 @dataclass(frozen=True, slots=True)
 class ReviewList:
@@ -42,22 +55,52 @@ class ReviewList:
         return document_of(self.frame, [review.json for review in self.reviews])
 
 
-def _page(matches: Reviews, query: Query) -> ReviewList:
-    """The `limit` reviews after the first `offset`."""
+def _page(dataset: Dataset, matches: Reviews, query: Query) -> ReviewList:
+    """The `limit` reviews after the first `offset`, and figures of all `matches`.
+
+    With a filter `people` stands among the figures, with `mentions` also `meant`.
+    """
     page = matches[query.offset : query.offset + query.limit]
-    return ReviewList({"matched": len(matches), "returned": len(page)}, page)
+    frame: dict[str, Json] = {"matched": len(matches), "returned": len(page)}
+    if not filters_of(query):
+        frame.update(dataset.figures)
+        return ReviewList(frame, page)
+    frame |= average_and_distribution(review.rating for review in matches)
+    frame["people"] = _people(dataset, matches)
+    if query.mentions:
+        meant = meant_by(dataset, query.mentions)
+        frame["meant"] = [subject.said() for subject in meant[:MAX_MEANT]]
+    return ReviewList(frame, page)
+
+
+# People whom most matches mention: enough to answer "who is good with …".
+MAX_PEOPLE = 5
+# Subjects that a value can mean: a word that most labels have says nothing.
+MAX_MEANT = 20
+
+
+def _people(dataset: Dataset, matches: Reviews) -> list[dict[str, Json]]:
+    """The people whom most of `matches` mention, with the number of these matches."""
+    mentioned = chain.from_iterable(review.technicians for review in matches)
+    counts = Counter(mentioned).most_common(MAX_PEOPLE)
+    if not counts:
+        return []
+    ids = {person.label: person.key for person in dataset.subjects.of_kind(PEOPLE)}
+    return [
+        {"mentions": ids[name], "label": name, "count": count} for name, count in counts
+    ]
 
 
 # ---- Search ----
 
 
 def search(dataset: Dataset, query: Query) -> ReviewList:
-    """`{"matched", "returned", "reviews"}`: `limit` reviews after the first `offset`.
+    """`{"matched", "returned", …, "reviews"}`: `limit` reviews after the first `offset`.
 
-    Where nothing matches, `hints` stands before `reviews`.
+    Between them stand figures of all matches (`_page`). Where nothing matches, `hints` stands before `reviews`.
     """
     matches = matching(dataset, query)
-    page = _page(matches, query)
+    page = _page(dataset, matches, query)
     if matches:
         return page
     return ReviewList(page.frame | {"hints": hints(dataset, query)}, ())
@@ -68,9 +111,13 @@ def in_any_order(dataset: Dataset, query: Query) -> ReviewList:
 
     Only the first of them count (`loose_words`).
     """
+    return _page(dataset, matching_in_any_order(dataset, query), query)
+
+
+def matching_in_any_order(dataset: Dataset, query: Query) -> Reviews:
+    """All reviews of `in_any_order`."""
     candidates = matching(dataset, query, without="query")
-    words = loose_words(query.query or "")
-    return _page(with_all(candidates, words), query)
+    return with_all(candidates, loose_words(query.query or ""))
 
 
 # ---- Since ----

@@ -20,7 +20,7 @@ from markupsafe import Markup
 from reviewslib.dataset import provenance
 from reviewslib.dataset.query import BadQuery, Query
 from reviewslib.dataset.reviews import Dataset, Review, service_labels
-from reviewslib.dataset.searching import ReviewList, in_any_order
+from reviewslib.dataset.searching import ReviewList, matching_in_any_order
 from reviewslib.dataset.strict_json import SURROGATE, Object
 from reviewslib.dataset.text import MAX_WORDS, loose_words
 from reviewslib.links import ServiceUrls
@@ -224,7 +224,7 @@ def _suggestions(site: Site, query: Query) -> Iterator[Suggestion]:
     for parameter, word in _changes(query):
         change: dict[str, Any] = {parameter: word}
         wider = replace(query, **change)
-        matched = in_any_order(site.dataset, wider).frame["matched"]
+        matched = len(matching_in_any_order(site.dataset, wider))
         if matched:
             url = list_url(site.paths, filter_values(wider))
             yield Suggestion(parameter, word, matched, url)

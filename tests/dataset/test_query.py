@@ -56,6 +56,9 @@ CORRECT: list[tuple[dict[str, str], Query]] = [
         {"query": "é" * 3000, "mentions_service": "5"},
         Query(query="é" * 3000, mentions_service="5"),
     ),
+    ({"sentiment": "negative"}, Query(sentiment="negative")),
+    ({"replied": "true"}, Query(replied=True)),
+    ({"replied": "False"}, Query(replied=False)),
     ({"mentions_technician": " Dr. X,"}, Query(mentions_technician=" Dr. X,")),
 ]
 
@@ -182,6 +185,21 @@ def test_an_issue_repeats_what_was_sent_last_and_can_be_written() -> None:
     ]
 
 
+WRONG_CHOICES = [
+    ("sentiment", "Negative", "expected positive or neutral or negative"),
+    ("replied", "yes", "expected true or false"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "message"), WRONG_CHOICES)
+def test_a_value_that_is_no_choice_is_an_issue_that_names_the_choices(
+    name: str, value: str, message: str
+) -> None:
+    issues = issues_of(query_from_pairs, PARAMETERS, [(name, value)])
+
+    assert issues == [(name, value, message)]
+
+
 # ---- Arguments: values that JSON has and a query string has not ----
 
 
@@ -199,12 +217,18 @@ def test_arguments_may_be_json_numbers_and_null_is_absent() -> None:
     assert isinstance(query.rating, int)
 
 
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_a_truth_value_of_json_is_taken(is_answered: bool) -> None:
+    assert query_of({"replied": is_answered}) == Query(replied=is_answered)
+
+
 NUMERIC = ("rating", "min_rating", "max_rating", "limit", "offset")
 ENORMOUS = {"inf": float("inf"), "1e+308": 1e308, "the number": 10**400}
 WRONG_ARGUMENTS: list[tuple[str, Any, str]] = [
     *[
         (name, value, "expected ")
         for name in NAMES
+        if name != "replied"
         for value in (True, [], {"a": 1}, float("nan"))
     ],
     *[
@@ -214,6 +238,8 @@ WRONG_ARGUMENTS: list[tuple[str, Any, str]] = [
     ],
     ("rating", 4.5, WHOLE),
     ("query", 5, "expected text"),
+    ("replied", 1, "expected true or false"),
+    ("replied", [], "expected true or false"),
 ]
 
 

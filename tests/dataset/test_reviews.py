@@ -113,6 +113,15 @@ SEARCHES = [  # a parameter, values that mean the same, and the ids of the match
     ("mentions_technician", "Dr.|dr", "eve ana"),
     ("mentions_technician", "Brandt Wes|Okaf|Nobody", ""),
     ("mentions_service", "MASSAGE|massage & GRÖSSE|massage & grosse", "bob"),
+    ("mentions", "t1|technicians/T1|Dr Tobias|tobias okafor", "ana"),
+    ("mentions", "services/massage|MASSAGE & GROSSE|massages", "bob"),
+    ("mentions", "dr", "eve ana"),
+    ("mentions", "WES P., LMT|technicians/Wes P., LMT|wes", "eve"),
+    ("mentions", "gone|services/gone", "ana"),
+    ("mentions", "t2|nobody at all|mas|!|okafor brandt", ""),
+    ("sentiment", "negative", ""),
+    ("replied", "true", ""),
+    ("replied", "false", "eve bob ana cy"),
     ("source", "YELP|Yelp", "eve ana"),
     ("source", "yel|other", ""),
 ]
@@ -225,12 +234,8 @@ def test_the_first_hint_of_an_empty_answer_helps(
     parameters: dict[str, str], first: str
 ) -> None:
     answer = answer_of(FOUR, parameters)
-    assert answer == {
-        "matched": 0,
-        "returned": 0,
-        "hints": [first, *answer["hints"][1:]],
-        "reviews": [],
-    }
+    assert answer["matched"] == 0
+    assert answer["hints"][0] == first
     assert len(answer["hints"]) <= 2
 
 
@@ -321,6 +326,11 @@ TECHNICIANS = [
 ]
 SERVICE_IDS = ["massage", "Massage", "rehab", "straße", "STRASSE"]
 LABELS = ["Massage therapy", "REHAB", "massage", "Größe", "gro\u0308sse"]
+ASPECTS = ["wait", "prices", "rehab"]
+SUBJECTS = [
+    *("wait", "waits", "Waiting", "long wait", "aspects/wait", "topics/waits"),
+    *("technicians/t", "problems/WAIT", "price", "massages", "none", "Größen"),
+]
 SOURCES = ["google", "Google", "e\u0301", "É"]
 IDS = ["a", "b", "B", "é", "e\u0301", "10", "9", "x y", "x/y", "𝄞", "\ue000", "~"]
 MEMBERS: dict[str, list[Any]] = {
@@ -357,13 +367,37 @@ def varied_files(seed: int) -> tuple[Object, Object]:
         id: {"technicians": [chosen.choice(TECHNICIANS)], "services": SERVICE_IDS[:2]}
         for id in ids[::2]
     }
+    for annotation in notes.values():
+        annotation["aspects"] = [
+            {"id": chosen.choice(ASPECTS), "sentiment": chosen.choice(plain.SENTIMENTS)}
+            for _ in range(3)
+        ]
+        annotation["problems"] = [chosen.choice(["wait", "Prices"])]
+    aspects = [
+        {"id": id, "label": label} for id, label in zip(ASPECTS, LABELS, strict=False)
+    ]
+    problems = [{"id": "wait", "label": "Long waiting"}]
+    topics = [
+        {
+            "id": "waits",
+            "label": "Waiting, in the Größe",
+            "mention_count": 7,
+            "example_review_ids": ids[:2],
+        }
+    ]
     people = [{"id": "t", "label": chosen.choice(TECHNICIANS)}]
     services = [
         {"id": chosen.choice(SERVICE_IDS), "label": chosen.choice(LABELS)}
         for _ in range(3)
     ]
     insights = {
-        "entities": {"technicians": people, "services": services},
+        "aspects": aspects,
+        "topics": topics,
+        "entities": {
+            "technicians": people,
+            "services": services,
+            "problems": problems,
+        },
         "per_review": notes | {"unknown": {}},
     }
     return a_file(
@@ -399,6 +433,9 @@ VALUES = {
         ["min_rating", "max_rating"], st.sampled_from(["1", "3.49", "3.5", "4.5", "5"])
     ),
     **dict.fromkeys(["since", "until"], DAYS_OF_DATES),
+    "mentions": in_other_words([*SUBJECTS, *LABELS, *TECHNICIANS, "dr"]),
+    "sentiment": st.sampled_from(plain.SENTIMENTS),
+    "replied": st.sampled_from(["true", "false"]),
     "mentions_technician": in_other_words(
         [*TECHNICIANS, "dr", "Okafor", "Okaf", "LMT.", "wes p", "t"]
     ),

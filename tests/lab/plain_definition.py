@@ -1,11 +1,12 @@
 """The required results of the service, defined as plainly as possible: loops over lists, and no index.
 
-Tests compare the service with this module, which follows the design and shares no line with `reviews.py`.
+Tests compare the service with this module, which follows the design and shares no line with the program.
 Reviews and insights are values as `json.loads` returns them.
 
-Served form and order - Filters - Answers
+Served form and order - Comparison - Subjects - Filters - Answers
 """
 
+import math
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -53,7 +54,7 @@ def served_reviews(reviews: Sequence[Object], insights: Object) -> list[dict[str
     )
 
 
-# ---- Filters: whether a filter, written as in a query string, holds for a review in served form ----
+# ---- Comparison ----
 
 
 def folded(text: str) -> str:
@@ -92,49 +93,200 @@ def has_words(name: str, value: str) -> bool:
     return all(word in words(name) for word in words(value))
 
 
-def means_technician(value: str, name: str, insights: Object) -> bool:
-    """Whether all words of `value` are in the name, or `value` is an id of this name in the insights."""
-    entries = (insights.get("entities") or {}).get("technicians") or []
-    ids = [loosen(entry["id"]) for entry in entries if entry["label"] == name]
-    return has_words(name, value) or loosen(value) in ids
+# ---- Subjects: what reviews speak of ----
+
+KINDS = ("aspects", "technicians", "services", "problems", "service_areas", "topics")
+SENTIMENTS = ("positive", "neutral", "negative")
 
 
-def means_service(value: str, service: str, insights: Object) -> bool:
-    """Whether `value` is the id of a service, or its label in the insights."""
-    entries = (insights.get("entities") or {}).get("services") or []
-    names = [service] + [entry["label"] for entry in entries if entry["id"] == service]
-    return loosen(value) in [loosen(name) for name in names]
+def entries_of(kind: str, insights: Object) -> list[Object]:
+    """The entries of a kind in the insights, then the names that no entry has."""
+    places = (insights, insights.get("entities") or {})
+    return [entry for place in places for entry in place.get(kind) or []]
 
 
-HOLDS: dict[
-    str, Callable[[str, Object, Object], bool]
-] = {  # arguments: a value, a review, the insights
-    "query": lambda value, review, _: (
-        review["text"] is not None and loosen(value) in loosen(review["text"])
+def name_key(kind: str) -> str:
+    """The key of an entry that reviews name it by."""
+    return "label" if kind == "technicians" else "id"
+
+
+def names_in(kind: str, review: Object, insights: Object) -> list[str]:
+    """What a review speaks of, by the names that annotations use."""
+    if kind in ("technicians", "services"):
+        names: list[str] = review[f"mentioned_{kind}"]
+        return names
+    annotation = (insights.get("per_review") or {}).get(review["id"]) or {}
+    items = annotation.get(kind) or []
+    return [item["id"] if kind == "aspects" else item for item in items]
+
+
+def judgement(aspect: str, review: Object, insights: Object) -> str | None:
+    """How a review judges an aspect: neutral if it does both; None if not at all."""
+    annotation = (insights.get("per_review") or {}).get(review["id"]) or {}
+    said = [
+        item["sentiment"]
+        for item in annotation.get("aspects") or []
+        if item["id"] == aspect
+    ]
+    if not said:
+        return None
+    is_praised = "positive" in said
+    is_criticized = "negative" in said
+    if is_praised == is_criticized:
+        return "neutral"
+    return "positive" if is_praised else "negative"
+
+
+def subjects(reviews: Sequence[Object], insights: Object) -> list[dict[str, Any]]:
+    """All subjects: kind, id, label and `ids`, the ids of reviews that speak of each."""
+    found: list[dict[str, Any]] = []
+    for kind in KINDS:
+        key = name_key(kind)
+        entries = entries_of(kind, insights)
+        listed = [entry[key] for entry in entries]
+        named = [name for each in reviews for name in names_in(kind, each, insights)]
+        if kind in ("technicians", "services"):
+            entries += [
+                {"id": name, "label": name} for name in named if name not in listed
+            ]
+        for entry in entries:
+            ids = [
+                each["id"]
+                for each in reviews
+                if entry[key] in names_in(kind, each, insights)
+            ]
+            subject = {"kind": kind, "id": entry["id"], "label": entry["label"]}
+            if not named and entry.get("example_review_ids"):
+                served_ids = [each["id"] for each in reviews]
+                ids = [id for id in entry["example_review_ids"] if id in served_ids]
+                subject["examples_of"] = entry.get("mention_count")
+            if not any(
+                (other["kind"], other["id"]) == (kind, entry["id"]) for other in found
+            ):
+                found.append({**subject, "ids": ids})
+    return found
+
+
+def is_called(subject: Object, value: str) -> bool:
+    """Whether `value` is exactly the id or label of a subject."""
+    return loosen(value) in (loosen(subject["id"]), loosen(subject["label"]))
+
+
+def label_words(text: str) -> list[str]:
+    """The words of a label or value: letters, digits and underscores."""
+    spaced = "".join(
+        letter if letter.isalnum() or letter == "_" else " " for letter in loosen(text)
+    )
+    return spaced.split()
+
+
+def are_alike(first: str, second: str) -> bool:
+    """Whether two words are equal, but for an ending of at most three letters."""
+    if first == second:
+        return True
+    for length in range(4, min(len(first), len(second)) + 1):
+        is_short = max(len(first), len(second)) - length <= 3
+        if is_short and first[:length] == second[:length]:
+            return True
+    return False
+
+
+def meant(
+    value: str, reviews: Sequence[Object], insights: Object
+) -> list[dict[str, Any]]:
+    """The subjects that a value of `mentions` means."""
+    every = subjects(reviews, insights)
+    keyed = [it for it in every if loosen(f"{it['kind']}/{it['id']}") == loosen(value)]
+    called = [it for it in every if is_called(it, value)]
+    words_of_value = list(dict.fromkeys(label_words(value)))[:8]
+    worded = []
+    for it in every:
+        labels = label_words(it["label"])
+        if words_of_value and all(
+            any(are_alike(word, other) for other in labels) for word in words_of_value
+        ):
+            worded.append(it)
+    return keyed or called or worded
+
+
+# ---- Filters: whether one, written as in a query string, holds for a review ----
+
+Reviews = Sequence[Object]
+
+
+def has_phrase(
+    asked: Object, review: Object, reviews: Reviews, insights: Object
+) -> bool:
+    if review["text"] is None:
+        return False
+    return loosen(asked["query"]) in loosen(review["text"])
+
+
+def mentions_technician(
+    asked: Object, review: Object, reviews: Reviews, insights: Object
+) -> bool:
+    """Exactly the name or id of a person; if nobody has it, the words of a name."""
+    value = asked["mentions_technician"]
+    people = [it for it in subjects(reviews, insights) if it["kind"] == "technicians"]
+    named = [it["label"] for it in people if is_called(it, value)]
+    if not named:
+        named = [it["label"] for it in people if has_words(it["label"], value)]
+    return any(name in named for name in review["mentioned_technicians"])
+
+
+def mentions_service(
+    asked: Object, review: Object, reviews: Reviews, insights: Object
+) -> bool:
+    """Exactly the id or the label of a service."""
+    value = asked["mentions_service"]
+    services = [it for it in subjects(reviews, insights) if it["kind"] == "services"]
+    named = [it["id"] for it in services if is_called(it, value)]
+    return any(id in named for id in review["mentioned_services"])
+
+
+def mentions(asked: Object, review: Object, reviews: Reviews, insights: Object) -> bool:
+    found = meant(asked["mentions"], reviews, insights)
+    return any(review["id"] in it["ids"] for it in found)
+
+
+def is_judged(
+    asked: Object, review: Object, reviews: Reviews, insights: Object
+) -> bool:
+    """By the aspects in `mentions`; by any aspect if there is none."""
+    found = meant(asked["mentions"], reviews, insights) if "mentions" in asked else []
+    aspects = [it["id"] for it in found if it["kind"] == "aspects"]
+    if not aspects:
+        aspects = names_in("aspects", review, insights)
+    judgements = [judgement(aspect, review, insights) for aspect in aspects]
+    return asked["sentiment"] in judgements
+
+
+HOLDS: dict[str, Callable[[Object, Object, Reviews, Object], bool]] = {
+    "query": has_phrase,
+    "rating": lambda asked, it, *_: bool(it["rating"] == float(asked["rating"])),
+    "min_rating": lambda asked, it, *_: bool(
+        it["rating"] >= float(asked["min_rating"])
     ),
-    "rating": lambda value, review, _: bool(review["rating"] == float(value)),
-    "min_rating": lambda value, review, _: bool(review["rating"] >= float(value)),
-    "max_rating": lambda value, review, _: bool(review["rating"] <= float(value)),
-    "since": lambda value, review, _: day(review) >= value,
-    "until": lambda value, review, _: day(review) <= value,
-    "mentions_technician": lambda value, review, insights: any(
-        means_technician(value, name, insights)
-        for name in review["mentioned_technicians"]
+    "max_rating": lambda asked, it, *_: bool(
+        it["rating"] <= float(asked["max_rating"])
     ),
-    "mentions_service": lambda value, review, insights: any(
-        means_service(value, service, insights)
-        for service in review["mentioned_services"]
+    "since": lambda asked, it, *_: day(it) >= asked["since"],
+    "until": lambda asked, it, *_: day(it) <= asked["until"],
+    "mentions": mentions,
+    "sentiment": is_judged,
+    "replied": lambda asked, it, *_: (
+        (it["owner_reply"] is not None) == (asked["replied"] == "true")
     ),
-    "source": lambda value, review, _: loosen(value) == loosen(review["source"]),
+    "mentions_technician": mentions_technician,
+    "mentions_service": mentions_service,
+    "source": lambda asked, it, *_: loosen(asked["source"]) == loosen(it["source"]),
 }
 
 
 # ---- Answers, over reviews in served form and order ----
 
 
-def search(
-    reviews: Sequence[Object], insights: Object, asked: Mapping[str, str]
-) -> Object:
+def search(reviews: Reviews, insights: Object, asked: Mapping[str, str]) -> Object:
     """The result of a search with the parameters `asked`, without `hints`."""
     filters = {
         name: value
@@ -144,10 +296,53 @@ def search(
     limit = int(float(asked.get("limit") or 20))
     offset = int(float(asked.get("offset") or 0))
     matched = list(reviews)
-    for name, value in filters.items():
-        matched = [review for review in matched if HOLDS[name](value, review, insights)]
+    for name in filters:
+        matched = [it for it in matched if HOLDS[name](filters, it, reviews, insights)]
     page = matched[offset : offset + limit]
-    return {"matched": len(matched), "returned": len(page), "reviews": page}
+    result: dict[str, Any] = {"matched": len(matched), "returned": len(page)}
+    result |= figures(matched)
+    if filters:
+        result["people"] = people_in(matched, reviews, insights)
+    if "mentions" in filters:
+        found = meant(filters["mentions"], reviews, insights)
+        result["meant"] = [said_of(it) for it in found[:20]]
+    return {**result, "reviews": page}
+
+
+def figures(matched: Reviews) -> Object:
+    """The average and the number of reviews by whole stars."""
+    stars = [it["rating"] for it in matched]
+    distribution = {"1": 0, "2": 0, "3": 0, "4": 0, "5": 0}
+    for rating in stars:
+        distribution[str(int(rating))] += 1
+    average = round(math.fsum(stars) / len(stars), 2) if stars else None
+    return {"average_rating": average, "distribution": distribution}
+
+
+def people_in(matched: Reviews, reviews: Reviews, insights: Object) -> list[Object]:
+    """The five people whom most mention; of equals, who is first in the newest review."""
+    names = [name for it in matched for name in it["mentioned_technicians"]]
+    ranked = sorted(dict.fromkeys(names), key=names.count, reverse=True)
+    keys = {}
+    for it in subjects(reviews, insights):
+        if it["kind"] == "technicians":
+            keys[it["label"]] = f"technicians/{it['id']}"
+    return [
+        {"mentions": keys[name], "label": name, "count": names.count(name)}
+        for name in ranked[:5]
+    ]
+
+
+def said_of(subject: Object) -> Object:
+    """What a result says of a subject."""
+    said = {
+        "mentions": f"{subject['kind']}/{subject['id']}",
+        "label": subject["label"],
+        "count": len(set(subject["ids"])),
+    }
+    if subject.get("examples_of") is not None:
+        said["examples_of"] = subject["examples_of"]
+    return said
 
 
 def since(reviews: Sequence[Object], first_day: str) -> Object:

@@ -1,0 +1,259 @@
+"""What reviews speak of: what a value of `mentions` means, and what a result says of it.
+
+Values - Results - Sentiment - Examples - The sample
+"""
+
+import json
+from typing import Any
+
+import pytest
+from lab import small_files as small
+from lab.small_files import Object, a_file, loaded, review
+
+from reviewslib.dataset.filters import meant_by, technicians_named
+from reviewslib.dataset.query import Query
+from reviewslib.dataset.reviews import Dataset
+from reviewslib.dataset.searching import search
+from reviewslib.dataset.vocabulary import ENTITY_KINDS, KINDS, SENTIMENTS
+
+
+def entry(id: str, label: str, **others: Any) -> Object:
+    return {"id": id, "label": label, **others}
+
+
+def result_of(dataset: Dataset, **filters: Any) -> Object:
+    result: Object = json.loads(search(dataset, Query(**filters)).encoded())
+    return result
+
+
+# ---- Values ----
+
+INSIGHTS = {
+    "aspects": [entry("parking", "Rooms and parking"), entry("wait", "Waiting time")],
+    "topics": [entry("parking-and-access", "Parking and access")],
+    "entities": {
+        "technicians": [entry("ann", "Ann"), entry("ann-lee", "Ann Lee")],
+        "services": [entry("termin", "Termin vor Ort"), entry("die", "Das Gerät")],
+        "problems": [entry("back", "Rückenschmerz")],
+        "service_areas": [entry("park", "Park")],
+    },
+}
+KNOWN = loaded(a_file(review()), INSIGHTS)
+VALUES = [
+    pytest.param("topics/parking-and-access", "topics/parking-and-access", id="key"),
+    pytest.param("TOPICS/Parking-and-Access", "topics/parking-and-access", id="case"),
+    pytest.param("parking", "aspects/parking", id="an id wins over words"),
+    pytest.param("Park", "service_areas/park", id="a label wins over words"),
+    pytest.param(
+        "parked",
+        "aspects/parking service_areas/park topics/parking-and-access",
+        id="ending",
+    ),
+    pytest.param("access parking", "topics/parking-and-access", id="any order"),
+    pytest.param("Termine", "services/termin", id="German plural"),
+    pytest.param("ruckenschmerzen", "problems/back", id="without accents"),
+    pytest.param("dir", "", id="short words must be equal"),
+    pytest.param("waitresses", "", id="an ending of four letters"),
+    pytest.param("parking nowhere", "", id="one word is in no label"),
+    pytest.param("...", "", id="no word"),
+    pytest.param("aspects/none", "", id="unknown key"),
+]
+
+
+@pytest.mark.parametrize(("value", "keys"), VALUES)
+def test_a_value_means_keys_then_names_then_words(value: str, keys: str) -> None:
+    meant = meant_by(KNOWN, value)
+
+    assert [subject.key for subject in meant] == keys.split()
+
+
+def test_words_after_the_eighth_are_not_looked_for() -> None:
+    value = "waiting time " + "waiting time " * 4 + "a b"
+
+    meant = meant_by(KNOWN, "waiting " + "time " * 9)
+
+    assert [subject.key for subject in meant] == ["aspects/wait"]
+    assert meant_by(KNOWN, value) == []
+
+
+def test_the_exact_name_of_a_person_wins_over_words() -> None:
+    assert technicians_named(KNOWN, "ann") == ["Ann"]
+    assert technicians_named(KNOWN, "lee") == ["Ann Lee"]
+
+
+# ---- Results ----
+
+SAID = {
+    "aspects": [entry("wait", "Waiting time"), entry("price", "Prices")],
+    "topics": [entry("waits", "Waits")],
+    "per_review": {
+        "a": {
+            "aspects": [
+                {"id": "wait", "sentiment": "negative"},
+                {"id": "price", "sentiment": "positive"},
+            ],
+            "technicians": ["Ann"],
+        },
+        "b": {
+            "aspects": [
+                {"id": "wait", "sentiment": "positive"},
+                {"id": "wait", "sentiment": "negative"},
+            ],
+            "technicians": ["Ann", "Bo"],
+        },
+        "c": {"topics": ["waits"]},
+    },
+}
+THREE = loaded(
+    a_file(
+        review("a", rating=2, owner_reply={"text": "Sorry"}),
+        review("b", rating=4.5),
+        review("c", rating=4),
+    ),
+    SAID,
+)
+
+
+def test_a_result_has_figures_of_all_matches_and_not_of_its_page() -> None:
+    result = result_of(THREE, limit=1, min_rating=3)
+
+    assert result["average_rating"] == 4.25
+    assert result["distribution"] == {"1": 0, "2": 0, "3": 0, "4": 2, "5": 0}
+
+
+def test_without_a_filter_the_figures_are_those_of_all_reviews() -> None:
+    result = result_of(THREE, offset=2)
+
+    assert list(result) == [
+        "matched",
+        "returned",
+        "average_rating",
+        "distribution",
+        "reviews",
+    ]
+    assert result["average_rating"] == 3.5
+
+
+def test_nothing_has_no_average() -> None:
+    assert result_of(THREE, rating=1)["average_rating"] is None
+
+
+def test_people_are_those_whom_most_matches_mention() -> None:
+    people = result_of(THREE, mentions="aspects/wait")["people"]
+
+    assert people == [
+        {"mentions": "technicians/Ann", "label": "Ann", "count": 2},
+        {"mentions": "technicians/Bo", "label": "Bo", "count": 1},
+    ]
+
+
+def test_a_result_says_what_a_value_means_with_the_reviews_of_each() -> None:
+    result = result_of(THREE, mentions="waits")
+
+    assert result["meant"] == [
+        {"mentions": "topics/waits", "label": "Waits", "count": 1}
+    ]
+
+
+def test_several_subjects_are_any_of_them() -> None:
+    result = result_of(THREE, mentions="waiting")
+
+    assert [it["mentions"] for it in result["meant"]] == [
+        "aspects/wait",
+        "topics/waits",
+    ]
+    assert result["matched"] == 3
+
+
+# ---- Sentiment ----
+
+JUDGED = [
+    pytest.param("aspects/wait", "negative", "a", id="an aspect"),
+    pytest.param(
+        "aspects/wait", "neutral", "b", id="praise beside criticism is neutral"
+    ),
+    pytest.param("aspects/wait", "positive", "", id="another aspect does not count"),
+    pytest.param("topics/waits", "negative", "", id="a topic, and any aspect"),
+    pytest.param("technicians/Ann", "positive", "a", id="a person, and any aspect"),
+    pytest.param(None, "positive", "a", id="any aspect"),
+    pytest.param("waiting", "negative", "a", id="aspects among other subjects"),
+]
+
+
+@pytest.mark.parametrize(("mentions", "sentiment", "ids"), JUDGED)
+def test_a_sentiment_is_that_of_the_aspects_meant(
+    mentions: str | None, sentiment: str, ids: str
+) -> None:
+    result = result_of(THREE, mentions=mentions, sentiment=sentiment)
+
+    assert [it["id"] for it in result["reviews"]] == ids.split()
+
+
+@pytest.mark.parametrize(("replied", "ids"), [(True, "a"), (False, "c b")])
+def test_reviews_are_answered_or_not(replied: bool, ids: str) -> None:
+    result = result_of(THREE, replied=replied)
+
+    assert [it["id"] for it in result["reviews"]] == ids.split()
+
+
+# ---- Examples: where no annotation lists a kind ----
+
+EXAMPLES = {
+    "topics": [
+        entry("waits", "Waits", mention_count=17, example_review_ids=["c", "x"])
+    ],
+    "per_review": {"a": {"problems": ["p"]}},
+}
+
+
+def test_where_no_annotation_lists_a_kind_its_examples_are_found() -> None:
+    dataset = loaded(a_file(review("a"), review("c")), EXAMPLES)
+
+    result = result_of(dataset, mentions="waits")
+
+    assert [it["id"] for it in result["reviews"]] == ["c"]
+    assert result["meant"][0] == {
+        "mentions": "topics/waits",
+        "label": "Waits",
+        "count": 1,
+        "examples_of": 17,
+    }
+
+
+# ---- The sample: every figure equals what its link finds ----
+
+SAMPLE = loaded(
+    *(
+        json.loads((small.ROOT / "data" / name).read_bytes())
+        for name in ("reviews.json", "insights.json")
+    )
+)
+
+
+def figures_of_the_sample() -> list[Any]:
+    """Each figure: what it is, its filters, its number."""
+    figures = []
+    for kind in KINDS:
+        place = SAMPLE.insights["entities"] if kind in ENTITY_KINDS else SAMPLE.insights
+        for it in place[kind]:
+            key = f"{kind}/{it['id']}"
+            filters = {"mentions": key}
+            figures.append(pytest.param(filters, it["mention_count"], id=key))
+            if kind != "aspects":
+                continue
+            for sentiment in SENTIMENTS:
+                figures.append(
+                    pytest.param(
+                        {"mentions": key, "sentiment": sentiment},
+                        it[f"{sentiment}_count"],
+                        id=f"{key} {sentiment}",
+                    )
+                )
+    return figures
+
+
+@pytest.mark.parametrize(("filters", "number"), figures_of_the_sample())
+def test_every_figure_of_the_sample_leads_to_as_many_reviews(
+    filters: dict[str, str], number: int
+) -> None:
+    assert result_of(SAMPLE, **filters)["matched"] == number
