@@ -39,10 +39,21 @@ def format_rating(rating: float) -> str:
 
 
 def by_mentions(entries: Iterable[Object], limit: int) -> list[Object]:
-    """At most `limit` entries, the most mentioned first; those with 0 are left out."""
-    mentioned = [entry for entry in entries if entry["mention_count"] != 0]
+    """At most `limit` entries, the most mentioned first, without those that are not `is_shown`."""
+    mentioned = [entry for entry in entries if is_shown(entry)]
     mentioned.sort(key=lambda entry: capped(entry["mention_count"]), reverse=True)
     return mentioned[:limit]
+
+
+def is_shown(entry: Object) -> bool:
+    """Whether an entry says something: it is mentioned, or the owner has words for it.
+
+    What nobody has counted is not zero; such an entry stands without a figure.
+    """
+    count = entry["mention_count"]
+    if count is None:
+        return bool(entry.get("summary") or entry.get("top_phrases"))
+    return bool(count)
 
 
 # As many as a reader compares; their bars fill one screen of a phone.

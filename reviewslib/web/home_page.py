@@ -6,15 +6,16 @@ This module selects and limits; words and markup are in `page.html` and `llms.tx
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from reviewslib.dataset.editorial_rules import QUOTATION_MARKS
 from reviewslib.dataset.insights import language_models
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.dataset.strict_json import Json, Object
+from reviewslib.dataset.text import loosen
 from reviewslib.dataset.vocabulary import ENTITY_KINDS
 from reviewslib.web.chart import trend
-from reviewslib.web.figures import aspects, by_mentions
+from reviewslib.web.figures import aspects, by_mentions, is_shown
 from reviewslib.web.shown_text import MAX_LINE, one_line, paragraphs, slug
 from reviewslib.web.site import Site
 from reviewslib.web.structured_data import MAX_AREAS, MAX_HOURS, structured_data
@@ -53,6 +54,8 @@ def _shown(site: Site) -> dict[str, Any]:
     return {
         **_business_facts(dataset.business),
         **_insights(insights),
+        "aspects": _with_words(dataset, aspects(insights["aspects"])),
+        "subjects": dataset.subjects.by_key,
         "quote": quote,
         "lead": lead,
         "MAX_REVIEWS": MAX_REVIEWS,
@@ -76,7 +79,6 @@ def _insights(insights: Object) -> dict[str, Any]:
     shown: dict[str, Any] = {
         "insights": insights,
         "is_read_by_model": bool(language_models(insights)),
-        "aspects": aspects(insights["aspects"]),
         "topics": by_mentions(insights["topics"], MAX_TOPICS),
         "trend": trend(insights["temporal"]["monthly"]),
         "questions": insights["faq"][:MAX_QUESTIONS],
@@ -95,8 +97,46 @@ def _totals(insights: Object) -> dict[str, int]:
     }
     totals = {"questions": len(insights["faq"])}
     for kind, listed in entries.items():
-        totals[kind] = sum(entry["mention_count"] != 0 for entry in listed)
+        totals[kind] = sum(is_shown(entry) for entry in listed)
     return totals
+
+
+class Said(NamedTuple):
+    """Words of a customer that judge an aspect, and the review that has them."""
+
+    sentiment: str
+    phrase: str
+    review_id: str
+
+
+def _with_words(dataset: Dataset, entries: Sequence[Object]) -> list[Object]:
+    """Aspects with `said`: one praise and one complaint, verbatim."""
+    completed: list[Object] = []
+    for entry in entries:
+        subject = dataset.subjects.by_key.get(f"aspects/{entry['id']}")
+        said = []
+        for sentiment in ("positive", "negative"):
+            words = subject and _words(dataset, entry, sentiment, subject.judged)
+            if words:
+                said.append(words)
+        completed.append({**entry, "said": said})
+    return completed
+
+
+def _words(
+    dataset: Dataset,
+    entry: Object,
+    sentiment: str,
+    judged: Mapping[str, frozenset[str]],
+) -> Said | None:
+    """The first phrase of an aspect that stands in a review which judges it so."""
+    reviews = [dataset.reviews_by_id[id] for id in sorted(judged[sentiment])]
+    for phrase in entry.get("top_phrases") or ():
+        words = loosen(phrase)
+        for review in reviews:
+            if words in review.loose_text:
+                return Said(sentiment, phrase, review.id)
+    return None
 
 
 def _newest_with_text(reviews: Sequence[Object]) -> Object | None:

@@ -83,6 +83,10 @@ def list_page(site: Site, query: Query, matches: ReviewList) -> bytes:
         values=values,
         issues={},
         matched=matches.frame["matched"],
+        average=matches.frame["average_rating"],
+        parts=_parts(site, query),
+        examples_of=_examples_of(site, query),
+        meant=_meant(site, matches),
         number=number,
         last=last_page(matches),
         canonical_url=list_url(site.urls, values, number),
@@ -123,6 +127,60 @@ def invalid_list_page(
     )
 
 
+class Part(NamedTuple):
+    """A part of the reviews that mention an aspect; without `url` it is the shown one."""
+
+    label: str
+    reviews: int
+    url: str
+
+
+def _parts(site: Site, query: Query) -> list[Part]:
+    """All reviews of the one aspect that is selected, and those that judge it some way.
+
+    Empty if anything else is selected, since the counts would be others.
+    """
+    subject = site.dataset.subjects.by_key.get(query.mentions or "")
+    if subject is None or subject.kind != "aspects" or not _is_alone(query):
+        return []
+    every = Part("All", len(subject.review_ids), _part_url(site, query, None))
+    parts = [every]
+    for sentiment, label in site.fields["sentiment"]["choices"].items():
+        count = len(subject.judged[sentiment])
+        parts.append(Part(label, count, _part_url(site, query, sentiment)))
+    return parts
+
+
+def _examples_of(site: Site, query: Query) -> int | None:
+    """The figure that the list has only examples of; None if it has them all."""
+    subject = site.dataset.subjects.by_key.get(query.mentions or "")
+    return subject.example_of if subject and _is_alone(query) else None
+
+
+def _is_alone(query: Query) -> bool:
+    """Whether a query has no other filters than `mentions` and `sentiment`."""
+    return filter_values(query).keys() <= {"mentions", "sentiment"}
+
+
+def _part_url(site: Site, query: Query, sentiment: str | None) -> str:
+    """The list of the part; empty for the one that `query` asks for."""
+    if sentiment == query.sentiment:
+        return ""
+    return list_url(site.paths, filter_values(replace(query, sentiment=sentiment)))
+
+
+def _meant(site: Site, matches: ReviewList) -> list[Part]:
+    """What the words in `mentions` mean, if several subjects have them."""
+    meant = matches.frame.get("meant", ())
+    if len(meant) < 2:
+        return []
+    parts = []
+    for said in meant:
+        url = list_url(site.paths, {"mentions": said["mentions"]})
+        parts.append(Part(said["label"], said["count"], url))
+    return parts
+
+
 class Selected(NamedTuple):
     """A filter as a reader sees it: the label of its field and that of its value."""
 
@@ -142,10 +200,22 @@ def _selection(
     for parameter, field in site.fields.items():
         if parameter in values:
             value = values[parameter]
-            labels = choices.get(parameter, field.get("choices", {}))
+            labels = field.get("choices") or choices.get(parameter, {})
             label = labels.get(value, value)
             selection.append(Selected(parameter, field["label"], label))
     return selection
+
+
+def _said_together(selection: Sequence[Selected]) -> list[Selected]:
+    """The selection for a heading: a subject and how it is judged are one, "Price: Praise"."""
+    by_parameter = {selected.parameter: selected for selected in selection}
+    if not by_parameter.keys() >= {"mentions", "sentiment"}:
+        return list(selection)
+    subject = by_parameter["mentions"]
+    judged = by_parameter["sentiment"]
+    together = Selected("mentions", label=subject.value, value=judged.value)
+    others = [one for one in selection if one not in (subject, judged)]
+    return [together, *others]
 
 
 def _form_page(site: Site, values: Mapping[str, str], **shown: Any) -> bytes:
@@ -162,7 +232,9 @@ def _form_page(site: Site, values: Mapping[str, str], **shown: Any) -> bytes:
         "list.html",
         values=values,
         choices=choices,
+        groups=_groups(site, choices["mentions"]),
         selection=selection,
+        heading_parts=_said_together(selection),
         more=more,
         **shown,
     )
@@ -178,8 +250,10 @@ def beyond_page(site: Site, query: Query, last: int) -> bytes:
 
 # ---- Choices of the form ----
 
-# People, services or sources. A longer list is slower to use than the field for words.
+# Sources. A longer list is slower to use than the field for words.
 MAX_CHOICES = 60
+# Subjects of a kind, of which there are six.
+MAX_IN_GROUP = 20
 
 
 # Labels by value, by parameter.
@@ -189,14 +263,41 @@ Choices = Mapping[str, Mapping[str, str]]
 def _choices(dataset: Dataset) -> Choices:
     """By parameter whose choices are in the data: their labels by value."""
     labels = service_labels(dataset)
-    people = _offered(dataset.technicians)
-    services = _offered(dataset.services)
     sources = _offered(dataset.sources)
     return {
-        "mentions_technician": {name: name for name in people},
-        "mentions_service": {id: labels.get(id, id) for id in services},
+        "mentions": _subject_labels(dataset),
+        "mentions_service": labels,
         "source": {source: provenance.source_name(source) for source in sources},
     }
+
+
+def _subject_labels(dataset: Dataset) -> dict[str, str]:
+    """By `kind/id`: the labels of what at least one review mentions."""
+    labels = {}
+    for key, subject in dataset.subjects.by_key.items():
+        if subject.review_ids and len(subject.id) <= MAX_LINE:
+            labels[key] = subject.label
+    return labels
+
+
+class Group(NamedTuple):
+    """Choices of the same kind."""
+
+    label: str
+    choices: Mapping[str, str]
+
+
+def _groups(site: Site, labels: Mapping[str, str]) -> list[Group]:
+    """The choices of the field "About"; of each kind those that most reviews mention."""
+    subjects = site.dataset.subjects
+    groups = []
+    for kind, label in site.fields["mentions"]["groups"].items():
+        mentioned = [one for one in subjects.of_kind(kind) if one.key in labels]
+        mentioned.sort(key=lambda one: len(one.review_ids), reverse=True)
+        choices = {one.key: one.label for one in mentioned[:MAX_IN_GROUP]}
+        if choices:
+            groups.append(Group(label, choices))
+    return groups
 
 
 def _offered(names: Iterable[str]) -> Iterable[str]:

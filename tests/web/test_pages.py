@@ -300,8 +300,8 @@ def test_pages_stay_small_whatever_the_files_hold() -> None:
     listed = list_page(huge_dataset())
     assert max(map(len, (document, listed, home_page(SAMPLE)))) < 110_000
     assert len(llms(SAMPLE).encode()) <= 12 * 1024
-    people = listed.partition('id="mentions_technician"')[2].partition("</select>")[0]
-    assert people.count("<option") == 1 + 60
+    subjects = listed.partition('id="mentions"')[2].partition("</select>")[0]
+    assert subjects.count('value="technicians/') == 20
     limits = {
         "08:00": 14,
         "Upton": 12,
@@ -324,7 +324,7 @@ def count_at(dataset: Dataset, query_string: str) -> Any:
 
 
 LINKED_COUNT = re.compile(  # a bar of stars, a year, a row of people or services, a suggestion
-    r'(?s)<a href="[^"]*/reviews\?([^"#]*)#results">(?:(\d+) reviews?</a>|(?:(?!<a ).)*?'
+    r'(?s)<a href="[^"]*/reviews\?([^"#]*)#results">(?:([\d,]+) (?:reviews?|mentions?|positive|negative)</a>|(?:(?!<a ).)*?'
     r"(?:<span>([\d,]+)</span></a>|<small>([\d,]+) reviews?</small>"
     r"|</th>\s*<td>[\d.–]+</td>\s*<td>([\d,]+)</td>))"
 )
@@ -337,7 +337,7 @@ UNMATCHED = {
 
 @pytest.mark.parametrize(
     ("name", "unmatched", "number"),
-    [("sample", {}, 23), ("german", {}, 21), ("bare", {}, 5), ("sample", UNMATCHED, 8)],
+    [("sample", {}, 61), ("german", {}, 21), ("bare", {}, 5), ("sample", UNMATCHED, 8)],
 )
 def test_every_count_links_to_a_list_of_so_many_reviews(
     name: str, unmatched: Any, number: int
@@ -363,7 +363,10 @@ def test_aspects_that_nobody_judges_have_empty_bars_and_a_scale() -> None:
     counts = dict.fromkeys(
         ("mention_count", "positive_count", "neutral_count", "negative_count")
     )
+    counts["top_phrases"] = ["words of the owner"]
+
     (aspect,) = figures.aspects([counts])
+
     assert [length for _, _, length in aspect["bar"]] == [0, 0, 0]
     assert aspect["width"] == 1
 
@@ -469,9 +472,15 @@ ONLY_EIGHT = "Only the first 8 words were searched for."
         ),
         (list_page, SAMPLE, {"query": EIGHT}, ONLY_EIGHT, False),
         (list_page, SAMPLE, {"query": f"{EIGHT} i"}, ONLY_EIGHT, True),
-        (list_page, NAMED, {}, f'<option value="{LONG_NAME}"', True),
-        (list_page, NAMED, {}, '<option value="mm', False),
-        (list_page, NAMED, {}, '<option value="no_label">no_label</option>', True),
+        (list_page, NAMED, {}, f'<option value="technicians/{LONG_NAME}"', True),
+        (list_page, NAMED, {}, '<option value="technicians/mm', False),
+        (
+            list_page,
+            NAMED,
+            {},
+            '<option value="services/no_label">no_label</option>',
+            True,
+        ),
         (
             invalid_list_page,
             SAMPLE,
