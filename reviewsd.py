@@ -60,6 +60,7 @@ from reviewslib.terminal import (
 )
 from reviewslib.web.app import Application
 from reviewslib.web.figures import count_text
+from reviewslib.web.newest_export import newest_export
 from reviewslib.web.reload import Reloader, loaded_text, settle_memory, utc_text
 from reviewslib.web.snapshot import Snapshot, load_program_files
 from reviewslib.websub import store
@@ -307,10 +308,11 @@ async def serve_and_exit(service: serving.Service) -> NoReturn:
 def check(settings: Settings, sources: Mapping[str, str]) -> int:
     """Print a summary of the data and all settings. Raises BadData and BadSetting."""
     check_hub(settings)
-    lines = [
-        *summary(application_of(settings).snapshot.dataset),
-        *listing(settings, sources, os.environ),
-    ]
+    lines = [*summary(application_of(settings).snapshot.dataset)]
+    exported = newest_export(settings.data)
+    if exported:
+        lines.append(f"Newest export: {exported}")
+    lines += listing(settings, sources, os.environ)
     return write_output("\n".join(lines))
 
 

@@ -175,20 +175,49 @@ def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[
     try:
         archive = zipfile.ZipFile(file)
         changed = os.fstat(file.fileno()).st_mtime
-        for info in archive.infolist():
+        infos = archive.infolist()
+        _check_members(infos, path)
+        unpacked = 0
+        for info in infos:
             name = f"{path}:{info.filename}"
             data = None
             if wanted.fullmatch(info.filename):
                 data = _member_content(archive, info, name)
+                unpacked += len(data)
+            if unpacked > MAX_UNPACKED_BYTES:
+                limit = f"{MAX_UNPACKED_BYTES // 2**20} MiB"
+                raise OSError(None, f"more than {limit} in all members", str(path))
             yield Member(PurePosixPath(info.filename), name, changed, data)
     except Exception as error:
         # zipfile and its decoders raise a dozen exceptions for damaged archives; only
-        # `too_large` names a file.
+        # our own errors name a file.
         if getattr(error, "filename", None):
             raise
         cause = str(error) or type(error).__name__
         reason = f"a damaged or encrypted archive ({cause}); download it again"
         raise OSError(None, reason, str(path)) from None
+
+
+# What one archive may cost. A Takeout of a business with photographs has some hundred
+# members, and its reviews fit into one file of the largest size.
+MAX_MEMBERS = 20_000
+MAX_MEMBER_NAME = 1_000  # characters; Linux has no longer paths of files
+MAX_UNPACKED_BYTES = 2 * LARGEST_FILE_BYTES
+# Google deflates. Others take a hundred times the time for a byte of the archive.
+COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+
+def _check_members(infos: list[zipfile.ZipInfo], path: Path) -> None:
+    """Raises OSError for an archive that is not of the kind that Google makes."""
+    if len(infos) > MAX_MEMBERS:
+        raise OSError(None, f"more than {MAX_MEMBERS:,} members", str(path))
+    for info in infos:
+        if len(info.filename) > MAX_MEMBER_NAME:
+            reason = f"a member's name has more than {MAX_MEMBER_NAME:,} characters"
+            raise OSError(None, reason, str(path))
+        if info.compress_type not in COMPRESSIONS:
+            reason = "its compression is not that of ordinary archives; pack it anew"
+            raise OSError(None, reason, str(path))
 
 
 def _member_content(

@@ -16,6 +16,8 @@ from reviewslib.dataset.strict_json import Json, JsonPath, NotJson, decode
 
 REVIEWS_FILE = "reviews.json"
 INSIGHTS_FILE = "insights.json"
+# What imports remember; the service reads when they last had an export.
+IMPORT_STATE_FILE = "import-state.json"
 
 # Of objects and arrays in a file: 200,000 reviews have some six each. Ten times as many
 # need more than a gigabyte.

@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from reviewslib.dataset.contract import BadData, Fault
+from reviewslib.dataset.reading import IMPORT_STATE_FILE
 from reviewslib.dataset.strict_json import NotJson, decode, encode
 from reviewslib.importer.options import TableSettings, nonempty
 
-STATE_FILE = "import-state.json"
+STATE_FILE = IMPORT_STATE_FILE
 DRAFT_FILE = "import-state.draft.json"
 
 
@@ -42,6 +43,9 @@ class Entry:
 class State:
     """What imports remember; settings that the owner has not given are empty."""
 
+    # The newest T of all exports so far. It is first in the file, since the service
+    # reads no more.
+    newest_export: str = ""
     settings: dict[str, str | bool] = field(default_factory=dict)  # values of flags
     chosen: list[str] = field(default_factory=list)  # locations
     # Titles of the locations that the owner has decided about.
@@ -53,7 +57,6 @@ class State:
     suppressed: int = 0  # number of lines of suppressed.txt
     # Of reviews.json as last written; empty if the state is lost.
     reviews_digest: str = ""
-    newest_export: str = ""  # the newest T of all exports so far
     said: list[str] = field(default_factory=list)  # digests of lines to say once
     # By id. Those of removed reviews are kept, since a review may return.
     reviews: dict[str, Entry] = field(default_factory=dict)

@@ -24,7 +24,7 @@ from reviewslib.importer.exports import Export, Record
 from reviewslib.importer.formats import format_data
 from reviewslib.importer.names import NAMELESS_AT_GOOGLE, checked_name
 from reviewslib.importer.options import Options
-from reviewslib.importer.questions import NoExport
+from reviewslib.importer.questions import NoExport, refused
 from reviewslib.importer.stars import FORMATS as STARS
 from reviewslib.importer.texts import BadRecord, clean, one_line, original
 
@@ -124,11 +124,22 @@ class _Reading:
         )
 
 
+# What a file of the largest size may become in memory: a review has six objects and some
+# fifteen values, commas of its text included.
+MAX_CONTAINERS = 1_000_000
+MAX_VALUES = 5_000_000
+
+
 def _decoded(member: Member) -> Json:
     """The content of a JSON file. Raises BadData."""
+    data = member.data or b""
+    if data.count(b"{") + data.count(b"[") > MAX_CONTAINERS:
+        raise refused(member.file, f"more than {MAX_CONTAINERS:,} objects and arrays")
+    if data.count(b",") > MAX_VALUES:
+        raise refused(member.file, f"more than {MAX_VALUES:,} values")
     try:
         # Half of an emoji, as a text cut by Google has it, must not lose the file.
-        return decode(member.data or b"", lone_surrogates=True)
+        return decode(data, lone_surrogates=True)
     except NotJson as error:
         faults = [Fault(member.file, path, reason) for path, reason in error.faults]
         kind = BadData if _is_meant_as_json(member) else NoExport

@@ -74,6 +74,7 @@ from reviewslib.web.list_page import (
     last_page,
     list_page,
 )
+from reviewslib.web.newest_export import newest_export
 from reviewslib.web.reload import Reloader, utc_text
 from reviewslib.web.representations import Content, negotiated, represent_computed
 from reviewslib.web.review_page import review_page
@@ -311,6 +312,7 @@ def health_response(call: Call) -> Response:
         "insights": {key: insights[key] for key in ("review_count", "generated_at")},
         "hub": HUB_ELSEWHERE,
         "subscriptions": None,
+        "newest_export": newest_export(application.reloader.directory),
         "last_modified": utc_text(call.snapshot.last_modified),
         "digests": {path: fixed[path].digest for path in links.DATA_PATHS},
         "last_reload_error": application.reloader.error,

@@ -410,6 +410,7 @@ def test_health_describes_the_data_that_are_served(application: Application) -> 
         "insights": {"review_count": 160, "generated_at": "2026-11-16T09:30:00-08:00"},
         "hub": "the hub does not run on this instance",
         "subscriptions": None,
+        "newest_export": None,
         "last_modified": f"{changed:%Y-%m-%dT%H:%M:%SZ}",
         "digests": {path: tag.strip('"') for path, tag in tags.items()},
         "last_reload_error": None,

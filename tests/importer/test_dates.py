@@ -1,4 +1,4 @@
-"""Cells are read in the forms that people and tools write, and are never guessed."""
+"""Dates are read in the forms that people and tools write, and are never guessed."""
 
 import time
 from collections.abc import Iterator
@@ -8,7 +8,6 @@ import pytest
 
 from reviewslib.dataset.contract import quoted
 from reviewslib.importer.dates import DateFormat, allowed_orders, in_zone, read_date
-from reviewslib.importer.stars import UnknownScale, read_stars
 from reviewslib.importer.texts import BadRecord
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -169,51 +168,53 @@ def test_dates_allow_the_orders_in_which_each_has_a_month() -> None:
     )
 
 
-STARS = {  # by scale, 0 where nobody said it
-    (0, 5): "5|5 star rating|5 Sterne",
-    (0, 4): "4 out of 5|4 von 5 Sternen|★★★★☆|FOUR|4/5",
-    (0, 4.6): "4,6|4.6 out of 5 stars",
-    (0, 3): "3 étoiles|⭐️⭐️⭐️|3 stars",
-    (0, 2): "2 estrellas",
-    (0, None): "0|",
-    (10, 4.5): "9",
-    (100, 4): "80%",
-    (100, 1): "1",
-}
-
-
-@pytest.mark.parametrize(("scale", "stars"), STARS)
-def test_stars_are_read_on_each_scale_as_tools_write_them(
-    scale: int, stars: float | None
-) -> None:
-    for text in STARS[scale, stars].split("|"):
-        assert repr(read_stars(text, scale)) == repr(stars)  # 4 and not 4.0
-
-
-@pytest.mark.parametrize("text", ["6", "4 of 10", "4 de 10", "4%"])
-def test_the_scale_of_a_rating_is_asked_for(text: str) -> None:
-    with pytest.raises(UnknownScale, match=f"^{text}$"):
-        read_stars(text, 0)
-
-
-NO_STARS = [
-    "positive",
-    "doesn't recommend",
-    "recommended",
-    "negative",
-    "great",
-    "5 out of five",
-]
-REFUSED = [
-    *((text, 0, "is not a number of stars") for text in NO_STARS),
-    ("0.5", 0, "is less than one star"),
-    *((text, 10, "is not a rating of 1 to 10") for text in ("11", "4/5")),
+SPELLED = [
+    pytest.param(
+        "Mon Aug 10 2015 14:16:38 GMT+0000 (GMT)",
+        "2015-08-10T14:16:38Z",
+        id="JavaScript",
+    ),
+    pytest.param(
+        "Fri Jan 05 2024 10:00:00 GMT+0530 (India Standard Time)",
+        "2024-01-05T04:30:00Z",
+        id="JavaScript in India",
+    ),
+    pytest.param("5 Jan 2024 10:00 GMT+2", "2024-01-05T08:00:00Z", id="hours alone"),
+    pytest.param("5 Jan 2024 10:00 UTC-03:30", "2024-01-05T13:30:00Z", id="UTC-03:30"),
+    pytest.param("2024-01-05 10:00:00 +0100 CET", "2024-01-05T09:00:00Z", id="Go"),
+    pytest.param("Friday, January 5, 2024", "2024-01-05", id="English weekday"),
+    pytest.param("vendredi 5 janvier 2024", "2024-01-05", id="French weekday"),
+    pytest.param("Fr., 5. Januar 2024", "2024-01-05", id="German weekday"),
+    pytest.param("mar. 5 mars 2024", "2024-03-05", id="mar is Tuesday, too"),
+    pytest.param("venerdì 5 gennaio 2024", "2024-01-05", id="Italian"),
+    pytest.param("vrijdag 5 januari 2024", "2024-01-05", id="Dutch"),
+    pytest.param("sexta-feira, 5 de janeiro de 2024", "2024-01-05", id="Portuguese"),
+    pytest.param("piątek, 5 stycznia 2024", "2024-01-05", id="Polish"),
+    pytest.param("5 Ağustos 2024 Pazartesi", "2024-08-05", id="Turkish"),
+    pytest.param("2024年1月5日", "2024-01-05", id="Japanese"),
+    pytest.param(
+        "2024年1月5日(金) 10:30", "2024-01-05T10:30:00", id="Japanese weekday"
+    ),
+    pytest.param("2024年01月05日 星期五", "2024-01-05", id="Chinese"),
+    pytest.param("1717406400.0", "2024-06-03T09:20:00Z", id="seconds as a decimal"),
 ]
 
 
-@pytest.mark.parametrize(("text", "scale", "reason"), REFUSED)
-def test_text_that_is_not_a_rating_is_refused(
-    text: str, scale: int, reason: str
+@pytest.mark.parametrize(("text", "date"), SPELLED)
+def test_a_date_is_read_with_weekdays_offsets_and_months_of_many_languages(
+    text: str, date: str
 ) -> None:
-    with pytest.raises(BadRecord, match=f'^"{text}" {reason}$'):
-        read_stars(text, scale)
+    assert read_date(text, DMY) == date
+
+
+@pytest.mark.parametrize("zone", ["EST", "CST", "IST", "(EST)"])
+def test_a_zone_that_is_only_a_name_is_refused(zone: str) -> None:
+    with pytest.raises(BadRecord, match="is not a date in a known form"):
+        read_date(f"5 Jan 2024 10:00 {zone}", DMY)
+
+
+def test_an_unknown_form_offers_a_way_that_mends_all_rows() -> None:
+    with pytest.raises(BadRecord) as refused:
+        read_date("the other day", DMY)
+
+    assert "changes all rows at once" in refused.value.advice
