@@ -68,7 +68,8 @@ def find_review(reviews: Reviews, id_or_url: str) -> str:
 
 def exact_digests(entry: Entry) -> list[str]:
     """The digests that no other review has."""
-    return [recognition.digest(*key) for key in recognition.exact_keys(entry)]
+    keys = recognition.exact_keys(entry) + recognition.person_keys(entry)
+    return [recognition.digest(*key) for key in keys]
 
 
 def _day_digests(
@@ -84,10 +85,13 @@ def _day_digests(
 
 def _matching_digests(entry: Entry, review: Object | None) -> list[str]:
     """All lines that keep this review away; `review` is None if it is not stored."""
+    days = (0, *recognition.NEAR)
     digests = [*exact_digests(entry), f"author {entry.author}"]
+    digests += [
+        recognition.digest(*key) for key in recognition.person_keys(entry, days)
+    ]
     if review:
         kinds = ["day", "day in tables"] if entry.row else ["day"]
-        days = (0, *recognition.NEAR)
         digests += _day_digests(entry, review["author"], kinds, days)
     return digests
 

@@ -76,6 +76,8 @@ class Export:
     notes: list[str] = field(default_factory=list)  # said once
     urgent_notes: list[str] = field(default_factory=list)  # said until it is settled
     covers: dict[str, str] = field(default_factory=dict)  # T by scope, if complete
+    # T by id of the API, of reviews that Google says do not exist.
+    gone: dict[str, str] = field(default_factory=dict)
     titles: dict[str, str] = field(default_factory=dict)  # of locations
     pages: list[Record] = field(default_factory=list)  # those in pages of the API
     totals: dict[str, int] = field(default_factory=dict)  # of such pages, by location

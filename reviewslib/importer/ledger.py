@@ -3,8 +3,9 @@
 The import owns the fields that exports have; all other keys of a review are the owner's.
 A complete export has every review of a scope, which is a location at Google or a source
 of tables. **A review is there as long as an export of time T or later has had it**: the
-newest T that had it is at least the newest T that spoke for its scope. Both are maxima,
-so the order of files, repetitions and parts do not matter.
+newest T that had it is at least the newest T that spoke for its scope, and the newest T
+at which Google said that it does not exist. All three are maxima, so the order of files,
+repetitions and parts do not matter.
 
 This module is pure: it knows no format, no file and no clock. Its sections in order are
 the steps of an import: take, publish, erase, remove.
@@ -118,6 +119,11 @@ class Ledger:
                 self._update(id, record)
         for export in exports:
             self._let_speak(export.covers, reasons.keys())
+            for native_id, time in export.gone.items():
+                id = register.id_of("google", native_id)
+                if id:
+                    entry = self.entries[id]
+                    entry.gone = max(entry.gone, time)
 
     def _scopes_left_out(self, exports: Sequence[Export]) -> dict[str, str]:
         """The reason by scope: locations that are not chosen, and Google's in tables.
@@ -235,7 +241,10 @@ class Ledger:
         covered = self._newest_word_on(scope)
         gone = [id for id in ids if not is_present(self.entries[id], covered)]
         place = self.locations.titles[scope] or scope
+        denied = max((self.entries[id].gone for id in gone), default="")
         export = f"the export of {covered[:10]}"
+        if denied > covered:
+            export = f"Google, as asked on {denied[:10]},"
         self._remove(
             gone,
             len(ids),
@@ -362,4 +371,4 @@ def _take_fields_of_text(
 
 def is_present(entry: Entry, covered: str) -> bool:
     """Whether a review is there, if `covered` is the newest T that spoke for it."""
-    return entry.seen >= covered
+    return entry.seen >= max(covered, entry.gone)

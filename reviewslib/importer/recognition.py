@@ -18,6 +18,7 @@ from reviewslib.dataset.strict_json import Object, encode
 from reviewslib.dataset.text import fold
 from reviewslib.importer.dates import DateFormat, read_date
 from reviewslib.importer.exports import Record
+from reviewslib.importer.names import SHARED_NAMES
 from reviewslib.importer.state import Entry
 from reviewslib.importer.texts import BadRecord
 
@@ -42,6 +43,9 @@ def review_digest(review: Object) -> str:
 def author_digest(author: str) -> str:
     """The digest of an author's whole name, folded."""
     return digest("author", fold(author))
+
+
+SHARED_AUTHORS = frozenset(author_digest(name) for name in SHARED_NAMES)
 
 
 # Days: tools date one review in different zones.
@@ -119,9 +123,21 @@ def exact_keys(entry: Entry) -> list[Key]:
     return keys
 
 
+def person_keys(entry: Entry, days: Iterable[int] = (0,)) -> list[Key]:
+    """The author, location and day of a review of Google, for every offset in `days`.
+
+    Google takes one review of a person and a place. None for a name that many share.
+    """
+    is_googles = entry.source == "google" and entry.created.endswith("Z")
+    if not is_googles or not entry.location or entry.author in SHARED_AUTHORS:
+        return []
+    place_and_author = ("person", entry.location, entry.author)
+    return [(*place_and_author, shifted(entry.created, n)) for n in days]
+
+
 def _keys(entry: Entry) -> list[Key]:
     """All keys by which a record finds an entry."""
-    keys = exact_keys(entry)
+    keys = exact_keys(entry) + person_keys(entry)
     if entry.row:
         keys.append(("row", entry.row))
         keys.append(("row", entry.row, entry.text))
@@ -166,6 +182,22 @@ def _near_row_keys(record: Record) -> list[Key]:
     return [("row", _row_key(record, days), text) for days in NEAR]
 
 
+def _person_keys(record: Record) -> list[Key]:
+    """The same author and location, on the same day or one beside it.
+
+    Nobody has verified that Takeout and the API give equal moments.
+    """
+    if record.format == "table":
+        return []
+    entry = Entry(
+        source=record.source,
+        location=record.location,
+        created=record.created,
+        author=author_digest((record.review or {})["author"]),
+    )
+    return person_keys(entry, (0, *NEAR))
+
+
 # The keys by which a record without a known id finds a review that no other record has
 # taken, in this order: what is surer comes first, for all records of a table.
 MATCHING_STEPS: Sequence[Callable[[Record], list[Key]]] = (
@@ -173,6 +205,7 @@ MATCHING_STEPS: Sequence[Callable[[Record], list[Key]]] = (
     _equal_row_keys,
     _row_keys,
     _near_row_keys,
+    _person_keys,
 )
 
 
@@ -254,7 +287,11 @@ class Register:
 
     def _known_id(self, record: Record) -> str:
         """The id of the review with the native id of a record, empty if none is known."""
-        ids = self._ids.get(("id", record.source, record.native_id), {})
+        return self.id_of(record.source, record.native_id)
+
+    def id_of(self, source: str, native_id: str) -> str:
+        """The id of the review with a native id, empty if none is known."""
+        ids = self._ids.get(("id", source, native_id), {})
         return next(iter(ids), "")
 
     def _is_free(self, id: str, key: Key, record: Record) -> bool:

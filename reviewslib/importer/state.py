@@ -25,6 +25,7 @@ class Entry:
     native: dict[str, str] = field(default_factory=dict)  # ids by format and location
     location: str = ""  # at Google
     seen: str = ""  # time of the newest export that had it
+    gone: str = ""  # newest time at which Google said that it does not exist
     created: str = ""
     updated: str = ""
     replied: str = ""

@@ -259,6 +259,12 @@ def _record_of(item: Json, index: int, origin: Origin) -> Record:
     return record
 
 
+# Google shows only approved replies; before 2026-04 there were no states. Of a reply with
+# any other state, such as PENDING, nothing is known yet: what is stored stays.
+REJECTED_REPLY = "REJECTED"
+DECIDED_REPLIES = {"", "APPROVED", REJECTED_REPLY}
+
+
 def _read_review(record: Record, item: Json, options: Options) -> str:
     """Fill in dates and content, none without stars; the author. Raises BadRecord."""
     if not isinstance(item, dict):
@@ -266,6 +272,9 @@ def _read_review(record: Record, item: Json, options: Options) -> str:
     if not record.native_id:
         raise BadRecord("it has no name of the form accounts/…/locations/…/reviews/…")
     reply = _member(item, "reviewReply", dict)
+    reply_state = _text(reply, "reviewReplyState")
+    if reply_state == REJECTED_REPLY:
+        reply = {}
     reply_text = original(_text(reply, "comment"))
     _read_moments(record, item, reply if reply_text else {}, options)
     reviewer = _member(item, "reviewer", dict)
@@ -279,8 +288,9 @@ def _read_review(record: Record, item: Json, options: Options) -> str:
         "rating": rating,
         # Some tools repeat the reply as the text of a review without words.
         "text": text if text and text != reply_text else None,
-        "owner_reply": {"text": reply_text} if reply_text else None,
     }
+    if reply_state in DECIDED_REPLIES:
+        record.review["owner_reply"] = {"text": reply_text} if reply_text else None
     if options.avatars:
         record.review["author_avatar_url"] = _text(reviewer, "profilePhotoUrl") or None
     return author

@@ -1,0 +1,93 @@
+"""Merging what Google says: replies by state, one review of a person and a place, 404s."""
+
+import pytest
+from lab.export_lab import Shop, api_item, item, moment, takeout_id
+
+REPLY = {"comment": "Takk", "updateTime": moment(9)}
+
+
+@pytest.fixture
+def shop(tmp_path):
+    return Shop(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "state, is_published",
+    [
+        pytest.param(None, True, id="without a state"),
+        pytest.param("APPROVED", True, id="approved"),
+        pytest.param("REJECTED", False, id="rejected"),
+        pytest.param("PENDING", False, id="pending"),
+        pytest.param("OF_THE_FUTURE", False, id="unknown state"),
+    ],
+)
+def test_only_approved_replies_are_published(shop, state, is_published):
+    # given
+    reply = REPLY | ({"reviewReplyState": state} if state else {})
+    # when
+    shop.take(shop.page(api_item(1, reviewReply=reply)), "--name", "Bó")
+    # then
+    assert bool(shop.only().get("owner_reply")) is is_published
+
+
+def test_a_rejection_removes_a_reply(shop):
+    # given
+    shop.take(shop.takeout(20, [item(1, reviewReply=REPLY)]))
+    # when
+    rejected = REPLY | {"reviewReplyState": "REJECTED"}
+    shop.take(shop.takeout(21, [item(1, reviewReply=rejected)]))
+    # then
+    assert shop.only()["owner_reply"] is None
+
+
+def test_a_pending_reply_leaves_the_stored_one(shop):
+    # given
+    shop.take(shop.takeout(20, [item(1, reviewReply=REPLY)]))
+    # when
+    pending = {
+        "comment": "Takk!",
+        "updateTime": moment(20),
+        "reviewReplyState": "PENDING",
+    }
+    shop.take(shop.takeout(21, [item(1, reviewReply=pending)]))
+    # then
+    assert shop.only()["owner_reply"]["text"] == "Takk"
+
+
+@pytest.mark.parametrize("second", [0, 1], ids=["equal moments", "a second apart"])
+def test_takeout_and_api_have_one_review_of_a_person_and_a_place(shop, second):
+    # given
+    shop.take(shop.takeout(20, [1]))
+    # when
+    shop.take(shop.page(api_item(1, createTime=moment(1, second))))
+    # then
+    assert [*shop.reviews] == [takeout_id(1)]
+
+
+def test_a_review_on_the_next_day_by_the_same_person_is_the_same(shop):
+    # given
+    shop.take(shop.takeout(20, [1]))
+    # when
+    shop.take(shop.page(api_item(1, createTime=moment(2))))
+    # then
+    assert len(shop.reviews) == 1
+
+
+def test_names_that_many_share_join_nothing(shop):
+    # given
+    nameless = {"displayName": "A Google user"}
+    shop.take(shop.takeout(20, [item(1, reviewer=nameless)]))
+    # when
+    shop.take(shop.page(api_item(1, reviewer=nameless, createTime=moment(1, 1))))
+    # then
+    assert len(shop.reviews) == 2
+
+
+def test_an_erased_review_stays_away_a_second_apart(shop):
+    # given
+    shop.take(shop.takeout(20, [1, 2]))
+    shop.take("--forget", takeout_id(1))
+    # when
+    shop.take(shop.page(api_item(1, createTime=moment(1, 1))))
+    # then
+    assert [*shop.reviews] == [takeout_id(2)]
