@@ -265,9 +265,12 @@ def begin(
     settings: Settings, application: Application, manager: ServiceManager
 ) -> None:
     """Say that the service is ready, and watch the data files from now on."""
-    address = settings.uds or listening_url(settings)
+    address = str(settings.uds or listening_url(settings))
     base_url = application.urls.base_url
-    log.info("reviewsd %s listens on %s as %s", VERSION, address, base_url)
+    where = address
+    if base_url != address:
+        where += f" as {base_url}"
+    log.info("reviewsd %s listens on %s", VERSION, where)
     loaded = loaded_text(application.snapshot.dataset)
     manager.notify("READY=1", f"STATUS=Serving {loaded}")
     poll = partial(application.reloader.run, settings.reload_interval)

@@ -1,7 +1,8 @@
-"""What `pyproject.toml` cannot say of the package: the README as the package index shows it.
+"""What `pyproject.toml` cannot say of the package: its folders, and the README.
 
-A link into the repository leads nowhere from there. With the address of the repository
-it becomes absolute; without one, it becomes plain text.
+Every folder of `reviewslib` is packed, and `data` as the sample. On the package index a
+link into the repository leads nowhere: with the address of the repository it becomes
+absolute, without one plain text.
 """
 
 import re
@@ -42,9 +43,11 @@ def urls(address: str) -> dict[str, str]:
 
 if __name__ == "__main__":
     # Here, since tests read this module where there is no setuptools.
-    from setuptools import setup
+    from setuptools import find_namespace_packages, setup
 
+    folders = find_namespace_packages(include=["reviewslib*"])
     setup(
+        packages=[*folders, "reviewslib.sample"],
         long_description=readme(address()),
         long_description_content_type="text/markdown",
         project_urls=urls(address()),

@@ -312,8 +312,21 @@ def test_the_smallest_file_of_the_readme_loads(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["docs/files.md", "docs/insights.md"])
 def test_the_example_of_editorial_json_fits_its_schema(name: str) -> None:
-    (editorial,) = map(json.loads, blocks(name, "json"))
+    documents = map(json.loads, blocks(name, "json"))
+    (editorial,) = [each for each in documents if "entities" in each]
     assert list(CONTRACT.editorial_file.violations(editorial)) == []
+
+
+def test_the_example_of_hours_loads_without_a_warning(tmp_path: Path) -> None:
+    documents = map(json.loads, blocks("docs/files.md", "json"))
+    (hours,) = [each for each in documents if isinstance(each, list)]
+    business = {"name": "Ann's Bakery", "hours": hours}
+    write_files(tmp_path, a_file(business=business))
+
+    dataset = reviewsd.application_of(Settings(data=tmp_path)).snapshot.dataset
+
+    assert dataset.warnings == ()
+    assert dataset.business["hours"] == hours
 
 
 LINKS = [

@@ -93,6 +93,18 @@ def output(site: Path, directory: Path, *arguments: str) -> str:
     return done.stdout
 
 
+def test_every_file_of_the_program_is_installed(site: Path) -> None:
+    program = ROOT / "reviewslib"
+    files = [path for path in program.rglob("*") if path.is_file()]
+    ours = [path for path in files if path.suffix != ".pyc"]
+
+    missing = [
+        str(path) for path in ours if not (site / path.relative_to(ROOT)).is_file()
+    ]
+
+    assert missing == []
+
+
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
 def test_a_command_works_beside_foreign_modules(
     site: Path, tmp_path: Path, command: tuple[str, ...]

@@ -33,18 +33,6 @@ def is_in_unit(assignment: str) -> bool:
 # ---- The package ----
 
 
-def test_every_folder_of_the_program_is_packed() -> None:
-    folders = {
-        ".".join(path.parent.relative_to(ROOT).parts)
-        for path in (ROOT / "reviewslib").rglob("*")
-        if path.is_file() and path.suffix != ".pyc"
-    }
-
-    packed = set(PROJECT["tool"]["setuptools"]["packages"])
-
-    assert packed == folders | {"reviewslib.sample"}
-
-
 def test_the_supported_pythons_are_those_that_are_tested() -> None:
     (check,) = [path for path in WORKFLOWS if path.name == "check.yml"]
     jobs = yaml.safe_load(check.read_text(encoding="utf-8"))["jobs"]

@@ -406,8 +406,9 @@ def remove_subscriptions(
     path = state_dir / STORE_FILE_NAME
     now = clock()
     with naming(path):
-        # The error of SQLite would not say that the file is missing.
-        path.stat()
+        # SQLite would make a store, or not say that there is none.
+        if not path.exists():
+            raise StoreFault("there is no store of subscriptions; see --state-dir")
         with (
             connected(path, OPERATOR_SECONDS) as connection,
             transaction(connection, durable=True) as writer,
