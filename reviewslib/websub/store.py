@@ -177,7 +177,8 @@ class Transaction:
             SELECT count(*) FROM hub_row WHERE mode = 'active' AND expires_at > :now
               AND id < ifnull((SELECT min(id) FROM hub_row
                                WHERE path = :path AND callback_key = :callback_key
-                                 AND mode = 'active'), :every_id)"""
+                                 AND mode = 'active' AND expires_at > :now),
+                              :every_id)"""
         values = {
             "now": now,
             "path": request.path,
