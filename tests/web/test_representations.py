@@ -95,6 +95,55 @@ def test_a_computed_body_of_more_than_a_megabyte_is_not_packed(
     assert (representation.gzip is not None) is is_packed
 
 
+def test_a_computed_body_is_not_packed_for_who_does_not_want_it() -> None:
+    representation = representations.represent_computed(CONTENT, 1, for_gzip=False)
+
+    assert representation.gzip is None
+
+
+# Packed, it is different at each of the levels.
+VARIED = "".join(f"{number} of {number**3} " for number in range(5000)).encode()
+
+
+def test_a_fixed_body_is_packed_once_and_well() -> None:
+    packed = represent(Content(VARIED, "a/b"), 1).gzip
+
+    assert packed
+    assert packed.body == gzip.compress(VARIED, 6, mtime=0)
+
+
+def test_a_computed_body_is_packed_quickly() -> None:
+    content = Content(VARIED, "a/b")
+
+    packed = representations.represent_computed(content, 1, for_gzip=True).gzip
+
+    assert packed
+    assert packed.body == gzip.compress(VARIED, 4, mtime=0)
+
+
+@pytest.mark.parametrize(
+    "tags", [pytest.param('"other"', id="200"), pytest.param("*", id="304")]
+)
+def test_caches_and_pages_of_other_origins_learn_the_same_with_and_without_a_body(
+    tags: str,
+) -> None:
+    content = CONTENT._replace(vary="Accept", link="<a>; rel=b")
+    representation = represent(content, RFC_SECONDS)
+
+    response = representations.negotiated(representation, {"if-none-match": tags}.get)
+
+    headers = dict(response.headers)
+    assert headers["Last-Modified"] == RFC_DATE
+    assert headers["Cache-Control"] == "public, max-age=60"
+    assert headers["Vary"] == "Accept"
+    assert headers["Link"] == "<a>; rel=b"
+    assert headers["Access-Control-Allow-Origin"] == "*"
+
+
+def test_without_a_link_there_is_no_link_field() -> None:
+    assert "Link" not in dict(asked().headers)
+
+
 PIECES = [memoryview(BODY[:10]), memoryview(b""), memoryview(BODY[10:])]
 
 
