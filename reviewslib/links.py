@@ -8,7 +8,7 @@ Sections: paths - URLs - URLs of files - names of hosts - the links of topics.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from urllib.parse import quote, unquote, urlencode, urlsplit
 
@@ -20,6 +20,7 @@ REVIEW_PATH = "/reviews/"  # followed by an id
 REVIEWS_PATH = "/reviews.json"
 INSIGHTS_PATH = "/insights.json"
 SEARCH_PATH = "/api/reviews/search"
+SEARCH_FEED_PATH = "/api/reviews/search.xml"
 SINCE_PATH = "/api/reviews/since/"  # followed by a day
 JSON_FEED_PATH = "/api/feed.json"
 ATOM_FEED_PATH = "/feed.xml"
@@ -75,6 +76,7 @@ class ServiceUrls:
     reviews: str = REVIEWS_PATH
     insights: str = INSIGHTS_PATH
     search: str = SEARCH_PATH
+    search_feed: str = SEARCH_FEED_PATH
     since: str = SINCE_PATH  # the day is appended
     json_feed: str = JSON_FEED_PATH
     atom_feed: str = ATOM_FEED_PATH
@@ -130,6 +132,12 @@ class ServiceUrls:
             return self.review_list
         return f"{self.review_list}?{urlencode(filters)}"
 
+    def feed_of(self, filters: Mapping[str, str]) -> str:
+        """The URL of the feed of a search; the order is that of `filters`."""
+        if not filters:
+            return self.search_feed
+        return f"{self.search_feed}?{urlencode(filters)}"
+
     def directory(self) -> dict[str, str]:
         """The URLs by name, as `/` returns them to programs."""
         urls = asdict(self)
@@ -178,7 +186,15 @@ SERVICE_PATHS = {
     FILES_ICON_PATH: ICON_PATH,
 }
 # What only a program can answer.
-NOT_IN_FILES = ("search", "since", "mcp", "hub", "server_card", "catalogue")
+NOT_IN_FILES = (
+    "search",
+    "search_feed",
+    "since",
+    "mcp",
+    "hub",
+    "server_card",
+    "catalogue",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ DIRECTORY = {
     "reviews": "/reviews.json",
     "insights": "/insights.json",
     "search": "/api/reviews/search",
+    "search_feed": "/api/reviews/search.xml",
     "since": "/api/reviews/since/{date}",
     "json_feed": "/api/feed.json",
     "atom_feed": "/feed.xml",

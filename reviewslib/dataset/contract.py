@@ -109,6 +109,9 @@ class Contract:
     document: dict[str, Json]  # of openapi.json
     schemas: dict[str, Json]  # of served data in `components`, of files in `$defs`
     search_parameters: Mapping[str, Parameter]  # by name, in the order of the document
+    feed_parameters: Mapping[
+        str, Parameter
+    ]  # of the feed of a search, in the same form
     list_parameters: Mapping[str, Parameter]  # of the page `/reviews`, in the same form
     embed_parameters: Mapping[str, Parameter]  # of the frame `/embed`, in the same form
     reviews_file: FileSchema
@@ -141,6 +144,7 @@ def read_contract(document: dict[str, Json], files: dict[str, Json]) -> Contract
         document=document,
         schemas=schemas,
         search_parameters=_query_parameters(document, "/api/reviews/search"),
+        feed_parameters=_query_parameters(document, "/api/reviews/search.xml"),
         list_parameters=_query_parameters(document, "/reviews"),
         embed_parameters=_query_parameters(document, "/embed"),
         reviews_file=FileSchema(schemas, "ReviewsFile"),

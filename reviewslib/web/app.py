@@ -15,6 +15,8 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
 from enum import Enum
 from functools import lru_cache, partial
 from http import HTTPStatus
@@ -33,10 +35,12 @@ from reviewslib.dataset.query import (
     query_from_pairs,
     query_of_page,
 )
+from reviewslib.dataset.reviews import NEWEST_REVIEWS
 from reviewslib.dataset.searching import in_any_order, search, since
 from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.mcp_tools import Toolbox
 from reviewslib.messages import (
+    ATOM_TYPE,
     CACHEABLE,
     CORS,
     HTML_TYPE,
@@ -67,9 +71,11 @@ from reviewslib.web.errors import (
     method_not_allowed,
     text_line,
 )
+from reviewslib.web.feeds import search_feed
 from reviewslib.web.list_page import (
     PAGE_SIZE,
     beyond_page,
+    filter_values,
     invalid_list_page,
     last_page,
     list_page,
@@ -77,7 +83,7 @@ from reviewslib.web.list_page import (
 from reviewslib.web.newest_export import newest_export
 from reviewslib.web.reload import Reloader, utc_text
 from reviewslib.web.representations import Content, negotiated, represent_computed
-from reviewslib.web.review_page import review_page
+from reviewslib.web.review_page import decoded, review_page
 from reviewslib.web.snapshot import (
     DIRECTORY,
     MARKDOWN,
@@ -226,6 +232,26 @@ def search_content(call: Call) -> Content:
     parameters = call.program.contract.search_parameters
     query = query_from_pairs(parameters, query_pairs(call.request))
     return Content(search(call.snapshot.dataset, query).encoded(), JSON_TYPE)
+
+
+# Every search has a feed; a search engine that found some would ask for ever more.
+NOT_INDEXED: Headers = (("X-Robots-Tag", "noindex"),)
+
+
+def search_feed_content(call: Call) -> Content:
+    """The newest reviews that match the query string, as a feed. Raises BadQuery."""
+    parameters = call.program.contract.feed_parameters
+    dataset = call.snapshot.dataset
+    query = query_from_pairs(parameters, query_pairs(call.request))
+    found = search(dataset, replace(query, limit=NEWEST_REVIEWS))
+    body = search_feed(
+        dataset,
+        call.snapshot.site.urls,
+        filters=filter_values(query),
+        reviews=[decoded(review) for review in found.reviews],
+        updated_when_empty=datetime.fromtimestamp(call.snapshot.last_modified, UTC),
+    )
+    return Content(body, ATOM_TYPE, policy=NOT_INDEXED)
 
 
 def since_content(call: Call) -> Content:
@@ -461,6 +487,7 @@ ROUTES: dict[str, Route] = {
     **dict.fromkeys(links.FIXED_PATHS, prepared(fixed_response)),
     **dict.fromkeys(links.CARD_PATHS, prepared(card_response)),
     links.SEARCH_PATH: computed(search_content, variant=by_query),
+    links.SEARCH_FEED_PATH: computed(search_feed_content, variant=by_query),
     links.SINCE_PATH + "{date}": computed(since_content, variant=by_path),
     links.REVIEW_LIST_PATH: computed(list_content, variant=by_query),
     links.REVIEW_PATH: prepared(slash_response),

@@ -3,20 +3,21 @@
 The feeds do not contain the time of rendering, so equal data give equal bytes. This module must not know
 files, the clock or HTTP.
 
-Sections: JSON Feed - Atom - What both say of a review - Dates
+Sections: JSON Feed - Atom - Selections in words - What both say of a review - Dates
 """
 
 from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from urllib.parse import quote, urlsplit
+from typing import NamedTuple
+from urllib.parse import quote, urlencode, urlsplit
 
 from markupsafe import escape
 
-from reviewslib.dataset.provenance import published_on, review_called
+from reviewslib.dataset.provenance import published_on, review_called, source_name
 from reviewslib.dataset.reviews import NEWEST_REVIEWS, Dataset, service_labels
 from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.links import ServiceUrls
@@ -77,21 +78,75 @@ def atom_feed(
     dataset: Dataset, urls: ServiceUrls, updated_when_empty: datetime
 ) -> bytes:
     """Atom (RFC 4287) of the newest reviews, encoded; `updated_when_empty` is aware and UTC."""
+    head = FeedHead(
+        id=f"{_tag(urls)}:reviews",
+        title=f"Reviews of {dataset.business['name']}",
+        subtitle=_description(dataset),
+        url=urls.atom_feed,
+        hub=urls.hub,
+        page=dataset.business.get("url") or urls.home,
+    )
+    return _atom(head, dataset, urls, dataset.newest, updated_when_empty)
+
+
+def search_feed(
+    dataset: Dataset,
+    urls: ServiceUrls,
+    filters: Mapping[str, str],
+    reviews: Sequence[Mapping[str, Json]],
+    updated_when_empty: datetime,
+) -> bytes:
+    """Atom of the newest reviews that a search finds, encoded.
+
+    `filters` are those of the search as text, in the order of the contract. A hub knows
+    no topic for each of them.
+    """
+    title = f"Reviews of {dataset.business['name']}"
+    words = ", ".join(_selection_words(filters, dataset))
+    head = FeedHead(
+        id=f"{_tag(urls)}:reviews/search?{urlencode(filters)}",
+        title=f"{title}: {words}" if words else title,
+        subtitle=f"The {NEWEST_REVIEWS} newest reviews that a search finds.",
+        url=urls.feed_of(filters),
+        hub="",
+        page=urls.selection(**filters),
+    )
+    return _atom(head, dataset, urls, reviews, updated_when_empty)
+
+
+class FeedHead(NamedTuple):
+    """What an Atom feed says of itself. The URLs are absolute; `hub` may be empty."""
+
+    id: str
+    title: str
+    subtitle: str
+    url: str
+    hub: str
+    # For people.
+    page: str
+
+
+def _atom(
+    head: FeedHead,
+    dataset: Dataset,
+    urls: ServiceUrls,
+    reviews: Sequence[Mapping[str, Json]],
+    updated_when_empty: datetime,
+) -> bytes:
     tag = _tag(urls)
     feed = ET.Element("feed", {"xmlns": "http://www.w3.org/2005/Atom"})
     language = dataset.business.get("language")
     if language:
         feed.set("xml:lang", language)
-    _element(feed, "id", f"{tag}:reviews")
-    _element(feed, "title", f"Reviews of {dataset.business['name']}")
-    _element(feed, "subtitle", _description(dataset))
-    _element(feed, "updated", _newest_change(dataset.newest, updated_when_empty))
-    _element(feed, "link", rel="self", type="application/atom+xml", href=urls.atom_feed)
-    if urls.hub:
-        _element(feed, "link", rel="hub", href=urls.hub)
-    home = dataset.business.get("url") or urls.home
-    _element(feed, "link", rel="alternate", href=home)
-    for review in dataset.newest:
+    _element(feed, "id", head.id)
+    _element(feed, "title", head.title)
+    _element(feed, "subtitle", head.subtitle)
+    _element(feed, "updated", _newest_change(reviews, updated_when_empty))
+    _element(feed, "link", rel="self", type="application/atom+xml", href=head.url)
+    if head.hub:
+        _element(feed, "link", rel="hub", href=head.hub)
+    _element(feed, "link", rel="alternate", href=head.page)
+    for review in reviews:
         id = f"{tag}:review/{quote(review['id'], safe='')}"
         _add_entry(feed, id, review, dataset)
     return bytes(ET.tostring(feed, encoding="utf-8", xml_declaration=True))
@@ -141,6 +196,49 @@ def _element(
 def _xml(text: str) -> str:
     """`text` without the characters that XML forbids, its line ends as a parser gives them."""
     return text.translate(NOT_IN_XML).replace("\r\n", "\n").replace("\r", "\n")
+
+
+# ---- Selections in words ----
+
+# By filter of a search: words for any value, or words by value. `{}` is the value.
+FILTER_WORDS: Mapping[str, str | Mapping[str, str]] = {
+    "query": "with \N{LEFT DOUBLE QUOTATION MARK}{}\N{RIGHT DOUBLE QUOTATION MARK}",
+    "rating": {"1": "1 star"} | {str(stars): f"{stars} stars" for stars in range(2, 6)},
+    "min_rating": "at least {} stars",
+    "max_rating": "at most {} stars",
+    "since": "from {}",
+    "until": "until {}",
+    "mentions": "about {}",
+    "sentiment": {
+        "positive": "praise",
+        "neutral": "neutral",
+        "negative": "criticism",
+    },
+    "replied": {"true": "answered", "false": "unanswered"},
+    "mentions_technician": "about {}",
+    "mentions_service": "about {}",
+    "source": "on {}",
+}
+
+
+def _selection_words(filters: Mapping[str, str], dataset: Dataset) -> Iterator[str]:
+    """The filters in words; sources and services by their names."""
+    labels = service_labels(dataset)
+    for name, value in filters.items():
+        shown = value
+        if name == "source":
+            shown = source_name(value)
+        if name == "mentions_service":
+            shown = labels.get(value, value)
+        yield filter_words(name, shown)
+
+
+def filter_words(name: str, value: str) -> str:
+    """A filter in words, for the title of a feed: "at most 3 stars"."""
+    words = FILTER_WORDS[name]
+    if isinstance(words, str):
+        return words.format(value)
+    return words[value]
 
 
 # ---- What both say of a review ----

@@ -63,6 +63,19 @@ def list_url(urls: ServiceUrls, values: Mapping[str, str], number: int = 1) -> s
     return urls.selection(**values, page=number)
 
 
+def _feed_url(
+    urls: ServiceUrls, values: Mapping[str, str], words: Sequence[str]
+) -> str:
+    """The URL of the feed of a selection, empty if it has none.
+
+    This page finds several words in any order, and the search finds them as a phrase, so
+    that the feed would be another selection.
+    """
+    if not values or not urls.search_feed or len(words) > 1:
+        return ""
+    return urls.feed_of(values)
+
+
 def last_page(matches: ReviewList) -> int:
     """The number of the last page; 1 without matches."""
     matched: int = matches.frame["matched"]
@@ -90,6 +103,7 @@ def list_page(site: Site, query: Query, matches: ReviewList) -> bytes:
         number=number,
         last=last_page(matches),
         canonical_url=list_url(site.urls, values, number),
+        feed_url=_feed_url(site.paths, values, words),
         page_url=partial(list_url, site.paths, values),
         reviews=entries,
         excerpts=_excerpts(matches.reviews, entries, words),
@@ -122,6 +136,7 @@ def invalid_list_page(
         site,
         values=values,
         issues={issue.parameter: issue.message for issue in bad.issues},
+        feed_url="",
         number=1,
         last=1,
     )
