@@ -548,6 +548,28 @@ def test_requests_of_both_modes_are_kept_and_both_are_asked(
     assert [asked["hub.mode"] for asked in machine.bench.gets[1:]] == ["subscribe"]
 
 
+def test_a_change_is_not_lost_on_a_subscriber_that_leaves_and_comes_again(
+    machine: HubMachine,
+) -> None:
+    # given a subscriber that has not taken a change, and asks to leave and to come again
+    machine.answers[ANN] = lab.status(500)
+    machine.change(lab.FEED, "1")
+    machine.work_after(0)
+    machine.ask(KEY, "unsubscribe", 864_000)
+    leaving = machine.begin(lambda due: due[0])
+    machine.ask(KEY, "subscribe", 864_000)
+
+    # when it confirms both, in this order
+    assert leaving
+    while leaving.steps:
+        machine.step(leaving)
+    machine.answers[ANN] = lab.status(204)
+    machine.work_after(0)
+
+    # then it gets the change
+    assert machine.bench.contents == ["1", "1"]
+
+
 def test_of_two_places_too_few_the_failing_one_of_the_younger_half_goes(
     machine: HubMachine,
 ) -> None:
