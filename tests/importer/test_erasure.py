@@ -253,3 +253,21 @@ def test_a_line_that_cannot_be_read_stops_the_import(
 ) -> None:
     rose.file(f"data/{name}", content)
     assert rose.refused("--zone", ZONE).startswith(told)
+
+
+def test_a_name_that_nobody_has_is_a_question_with_the_nearest(rose: Shop) -> None:
+    rose.edit("mine", author="Camille Roux", rating=4, date="2024-05-05")
+
+    told = rose.refused("--forget-author", "Camile Roux")
+
+    assert "The nearest names are:\n  Camille Roux\n" in told
+    assert "say --anyway as well" in told
+
+
+def test_a_name_that_nobody_has_is_kept_away_when_told_to(rose: Shop) -> None:
+    rose.take("--forget-author", "Nobody Yet", "--anyway")
+
+    newcomer = item(40, reviewer={"displayName": "Nobody Yet"})
+    rose.take(rose.page(newcomer))
+
+    assert takeout_id(40) not in rose.reviews

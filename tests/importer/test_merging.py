@@ -569,3 +569,16 @@ def test_the_report_counts_reviews_and_names_three_unless_it_is_verbose(
     } <= {*told.splitlines()}
     assert f"no longer has them: {gone}: Ósk Nr0, 2025-01-01 (" in told
     assert f"({takeout_id(2)}){rest}\n" in told
+
+
+@pytest.mark.parametrize("place", ["5", "Bakery", PLACE[:-1]])
+def test_a_location_that_nothing_is_of_is_a_question_and_not_remembered(
+    shop: Shop, place: str
+) -> None:
+    archive = shop.takeout(9, range(5))
+    shop.take(archive)
+
+    told = shop.refused(archive, "--location", place)
+
+    assert f"No export and no stored review is of location {place}." in told
+    assert f"  {PLACE} " in told
