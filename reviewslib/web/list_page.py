@@ -108,7 +108,7 @@ def list_page(site: Site, query: Query, matches: ReviewList) -> bytes:
         reviews=entries,
         excerpts=_excerpts(matches.reviews, entries, words),
         MAX_WORDS=MAX_WORDS,
-        suggestions=[] if matches.reviews else list(_suggestions(site, query)),
+        suggestions=list(_suggestions(site, query, matches)),
     )
 
 
@@ -335,8 +335,13 @@ class Suggestion(NamedTuple):
     url: str
 
 
-def _suggestions(site: Site, query: Query) -> Iterator[Suggestion]:
-    """The searches with one filter less, or with one word alone, that find reviews."""
+def _suggestions(site: Site, query: Query, matches: ReviewList) -> Iterator[Suggestion]:
+    """The searches with one filter less, or with one word alone, that find reviews.
+
+    None where the query itself finds some.
+    """
+    if matches.reviews:
+        return
     for parameter, word in _changes(query):
         change: dict[str, Any] = {parameter: word}
         wider = replace(query, **change)

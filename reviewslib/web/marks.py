@@ -38,7 +38,9 @@ def marked(text: str, loose_text: str, words: Sequence[str]) -> Markup:
     sought = [word for word in words if len(word) <= MAX_MARKED]
     start = _start(whole, loose_text, sought)
     shown = FORBIDDEN.sub("", shortened(whole[start:], MAX_TEXT))
-    pieces = ["…"] if start else []
+    pieces = []
+    if start:
+        pieces.append("…")
     at = 0
     for span in occurrences(shown, sought):
         pieces.append(shown[at : span.start])

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from lab.data_sets import DATA_SETS
-from lab.page_samples import TEMPLATES, URLS, dataset_of
+from lab.page_samples import CONTRACT, TEMPLATES, URLS, dataset_of
 
 from reviewslib.dataset.query import Query
 from reviewslib.dataset.reviews import Dataset
@@ -187,6 +187,20 @@ def test_one_link_leads_back_to_all_reviews() -> None:
 
 
 # ---- The form ----
+
+
+def test_every_parameter_of_the_list_is_a_row_with_a_label() -> None:
+    fields = TEMPLATES.globals["fields"]
+
+    assert fields.keys() == CONTRACT.list_parameters.keys()
+    assert [name for name, field in fields.items() if not field["label"]] == []
+
+
+@pytest.mark.parametrize("name", ["sentiment"])
+def test_a_choice_of_the_contract_has_a_label_for_each_value(name: str) -> None:
+    choices = TEMPLATES.globals["fields"][name]["choices"]
+
+    assert set(choices) == set(CONTRACT.list_parameters[name].choices)
 
 
 def test_the_field_about_has_a_group_for_each_kind() -> None:
