@@ -71,7 +71,8 @@ def test_a_figure_without_annotations_leads_to_its_examples_alone() -> None:
     page = home(sample_with(per_review={}))
 
     link = "/reviews?mentions=aspects%2Fpain_relief#results"
-    assert f'84 positive, 2 negative <a href="{link}">4 examples</a>' in page
+    examples = f'<span class="examples"><a href="{link}">4 examples</a>'
+    assert f"84 positive, 2 negative {examples}" in page
     assert "sentiment=" not in page
 
 
