@@ -34,7 +34,7 @@ from reviewslib.importer.data_directory import (
     write_import,
 )
 from reviewslib.importer.dates import utc_text
-from reviewslib.importer.merging import is_erasure, merge
+from reviewslib.importer.merging import Merged, is_erasure, merge
 from reviewslib.importer.options import Options, parse, remembered
 from reviewslib.importer.questions import NeedsDecision, refused
 from reviewslib.importer.reading import Settling, read_exports
@@ -77,6 +77,30 @@ def run(
     found.exports.clear()  # their records would take memory beside the check below
     reviews = counting.readable(merged.document)
     lines += [*merged.report, *found.lines()]
+    lines += _write_what_changed(options, stored, merged, reviews, contract)
+    yield lines
+    # In a dry run, the file has the old reviews.
+    contents = counted_contents(options) | {REVIEWS_FILE: reviews}
+    if counting.is_wanted(contents):
+        yield count(options, contract, contents)
+    if found.refused:
+        raise FilesRefused(
+            f"{len(found.refused)} file(s) were refused, and nothing was removed."
+        )
+
+
+def _write_what_changed(
+    options: Options,
+    stored: Stored,
+    merged: Merged,
+    reviews: bytes,
+    contract: Contract,
+) -> Lines:
+    """Write an import that the daemon accepts; warnings, and the outcome.
+
+    `reviews` is the content for reviews.json. Raises BadData and OSError.
+    """
+    lines = Lines()
     is_changed = merged.document != stored.document
     if is_changed:
         check_size(REVIEWS_FILE, reviews)
@@ -87,16 +111,7 @@ def run(
         if is_erasure(options):
             delete_copies(options.data)
     number = len(merged.document["reviews"])
-    lines.append(_outcome(options, REVIEWS_FILE, number, is_changed=is_changed))
-    yield lines
-    # In a dry run, the file has the old reviews.
-    contents = counted_contents(options) | {REVIEWS_FILE: reviews}
-    if counting.is_wanted(contents):
-        yield count(options, contract, contents)
-    if found.refused:
-        raise FilesRefused(
-            f"{len(found.refused)} file(s) were refused, and nothing was removed."
-        )
+    return [*lines, _outcome(options, REVIEWS_FILE, number, is_changed=is_changed)]
 
 
 def _with_memory(options: Options, stored: Stored) -> Options:

@@ -21,6 +21,7 @@ from reviewslib.importer.exports import Export, Record, ReviewInFile
 from reviewslib.importer.headers import (
     DATES,
     REQUIRED,
+    TEXTS,
     Header,
     is_shown,
 )
@@ -161,15 +162,14 @@ def _remark(table: Table) -> None:
     ]
     if words:
         export.urgent_notes.append(f"{export.file}: {'; '.join(words)}")
-    contents = [fields.get(name, "") for fields in table.fields for name in _OF_WORDS]
+    contents = list[str]()
+    for fields in table.fields:
+        contents += [fields.get(name, "") for name in TEXTS]
     if not table.header.settings.html and texts.is_like_html(contents):
         export.urgent_notes.append(
             f"{export.file}: texts look like HTML; say --html, or --no-html if customers "
             "wrote it so"
         )
-
-
-_OF_WORDS = ("text", "reply", "title")
 
 
 def _counted(words: Counter[str]) -> str:
