@@ -1,4 +1,4 @@
-"""The soak of `soak.py`, for a third of a minute."""
+"""The soak of `soak.py`, for some seconds."""
 
 import subprocess
 import sys

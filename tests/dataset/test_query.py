@@ -228,7 +228,7 @@ WRONG_ARGUMENTS: list[tuple[str, Any, str]] = [
     *[
         (name, value, "expected ")
         for name in NAMES
-        if name != "replied"
+        if PARAMETERS[name].kind != "boolean"
         for value in (True, [], {"a": 1}, float("nan"))
     ],
     *[
