@@ -171,6 +171,7 @@ REVIEW = "/reviews/01M7F1SV60XJ4PFV38D0FMZ6BZ"
 SEARCH = "/reviews?query=a&rating=5&min_rating=2&mentions_technician=okafor"
 WRONG = "/reviews?query=a&rating=7&until=2026-02-30&page=0"
 UNMATCHED = "/reviews?query=zzz"
+CRITICISM = "/reviews?mentions=aspects/wait_time&sentiment=negative"
 ATTACK = f"/reviews?query={quote(ATTACKS[0])}&rating={quote(ATTACKS[4])}"
 ATTACKING_REVIEW = f"/reviews/{quote('<script>window.attacked=13</script>', safe='')}"
 PATHS = {
@@ -180,6 +181,7 @@ PATHS = {
         SEARCH,
         WRONG,
         UNMATCHED,
+        CRITICISM,
         REVIEW,
         "/embed",
         "/embed?theme=dark",
