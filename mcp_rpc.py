@@ -30,7 +30,7 @@ from urllib.parse import urlsplit
 
 from reviewslib.dataset.query import echo, nearest
 from reviewslib.dataset.searching import ReviewList
-from reviewslib.dataset.strict_json import Json, NotJson, decode
+from reviewslib.dataset.strict_json import Json, NotJson, decode, encode
 from reviewslib.mcp_tools import TOOLS, Toolbox
 from reviewslib.messages import (
     JSON_TYPE,
@@ -119,8 +119,8 @@ def rpc_error_response(error: RpcError, request_id: Json) -> Response:
 def success(request_id: str | int, result: Mapping[str, Json]) -> bytes:
     """A JSON-RPC response, encoded.
 
-    The `structuredContent` of a tool is encoded already; `content` repeats it for
-    clients that show text only.
+    The `structuredContent` of a tool is encoded already; `content` says the same as text
+    for models (`text_of`).
     """
     members = dict(result)
     structured: bytes | ReviewList | None = members.pop("structuredContent", None)
@@ -131,12 +131,36 @@ def success(request_id: str | int, result: Mapping[str, Json]) -> bytes:
         structured = structured.encoded()
     # Compact JSON has no control characters, so these are the only characters that a
     # JSON string must escape.
-    text = structured.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+    text = text_of(structured).replace(b"\\", b"\\\\").replace(b'"', b'\\"')
     content = b',"content":[{"type":"text","text":"%s"}],"structuredContent":%s}}' % (
         text,
         structured,
     )
     return response[: -len("}}")] + content
+
+
+# Of reviews: addresses that a model cannot open; it cites `page_url`.
+UNREAD_KEYS = frozenset({"author_avatar_url", "source_url"})
+
+
+def text_of(structured: bytes) -> bytes:
+    """The JSON of a result without nulls, empty lists and UNREAD_KEYS.
+
+    Models read every character; programs have the whole in `structuredContent`.
+    """
+    return encode(_brief(json.loads(structured)))
+
+
+def _brief(value: Json) -> Json:
+    if isinstance(value, list):
+        return [_brief(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: _brief(member)
+        for key, member in value.items()
+        if key not in UNREAD_KEYS and member is not None and member != []
+    }
 
 
 def failure(request_id: Json, error: RpcError) -> bytes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from reviewslib.dataset import filters, reviews, searching
@@ -27,6 +28,7 @@ from reviewslib.dataset.query import (
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.dataset.searching import ReviewList
 from reviewslib.dataset.strict_json import Json, encode
+from reviewslib.dataset.subjects import Subject, subjects_named
 from reviewslib.dataset.text import loosen
 from reviewslib.dataset.vocabulary import ENTITY_KINDS
 
@@ -72,6 +74,15 @@ RATED_BUSINESS = object_of(
     aggregate_rating=component("AggregateRating"),
     sources=list_of(TEXT),
 )
+# Results have more members than these, which the contract describes: each word here is
+# read at the start of every conversation.
+LISTED = object_of(
+    matched=INTEGER, returned=INTEGER, reviews=list_of(component("Review"))
+)
+COUNTED = list_of(object_of(mentions=TEXT, label=TEXT, count=INTEGER))
+FOUND = object_of(**LISTED["properties"], average_rating={"type": ["number", "null"]})
+# Not required: with a filter, with `mentions`, and where nothing matches.
+FOUND["properties"] |= {"people": COUNTED, "meant": COUNTED, "hints": list_of(TEXT)}
 PEOPLE = object_of(matched=INTEGER, technicians=list_of(component("EntityInsight")))
 QUESTIONS = object_of(matched=INTEGER, faq=list_of(component("FaqEntry")))
 # Not required: present only if nothing matches.
@@ -91,18 +102,30 @@ def entries_of(dataset: Dataset, kind: str) -> list[dict[str, Json]]:
 
 
 def entry_of(dataset: Dataset, kind: str, parameter: str, value: str) -> bytes:
-    """The JSON of the entry with this id or label, compared loosely.
+    """The JSON of the entry that `value` means, as in the filter `mentions`.
 
-    Raises BadQuery, which lists the known entries.
+    Raises BadQuery, which lists the entries that it can mean, else the known ones.
     """
-    entries = entries_of(dataset, kind)
-    name = loosen(value)
-    for entry in entries:
-        if name in (loosen(entry["id"]), loosen(entry["label"])):
-            return encode(entry)
-    known = [f"{entry['id']} ({entry['label']})" for entry in entries]
-    listing = known_names(kind, value, known)
-    raise unknown(parameter, f"no {parameter} has this id or label. {listing}")
+    entries = {entry["id"]: entry for entry in entries_of(dataset, kind)}
+    subjects = dataset.subjects
+    listed = [each for each in subjects.of_kind(kind) if each.id in entries]
+    meant = subjects_named(listed, value, subjects.words)
+    if len(meant) == 1:
+        return encode(with_search(kind, entries[meant[0].id]))
+    if meant:
+        listing = known_names(kind, value, map(_called, meant))
+        raise unknown(parameter, f"several fit: choose one. {listing}")
+    listing = known_names(kind, value, map(_called, listed))
+    raise unknown(parameter, f"no {parameter} has this id, label or words. {listing}")
+
+
+def _called(subject: Subject) -> str:
+    return f"{subject.id} ({subject.label})"
+
+
+def with_search(kind: str, entry: Mapping[str, Json]) -> dict[str, Json]:
+    """An entry with the arguments of search_reviews that find its reviews."""
+    return {**entry, "search": {"mentions": f"{kind}/{entry['id']}"}}
 
 
 def unknown(parameter: str, message: str) -> BadQuery:
@@ -143,7 +166,7 @@ REVIEW_ID = Parameter(
     ),
     required=True,
 )
-ID_OR_LABEL = "Id or label as in get_insights_summary, in any case."
+ID_OR_LABEL = "Id, label or words of it as in get_insights_summary, in any case."
 ASPECT = Parameter("aspect", "text", ID_OR_LABEL, required=True)
 SERVICE = Parameter("service", "text", ID_OR_LABEL, required=True)
 NAME = Parameter(
@@ -262,16 +285,16 @@ def _overview(entry: Mapping[str, Json]) -> dict[str, Json]:
 
 
 # Its parameters are those of the contract (`toolbox_of`).
-@tool("Search reviews", component("SearchResult"))
+@tool("Search reviews", FOUND)
 def search_reviews(dataset: Dataset, **filters: Any) -> ReviewList:
-    """Find {called} of {business} by words, stars, dates, the person or service mentioned, and `source`
-    ({sources}). A review must pass every filter; without filters all reviews match. Newest first; `matched`
+    """Find {called} of {business} by what they speak of, how they judge it, words, stars, dates and `source`
+    ({sources}). Who is good with …: `mentions`, then see `people`; what do people dislike: `sentiment`. A review must pass every filter; without filters all reviews match. Newest first; `matched`
     counts all matches, `returned` those in this result; `offset` gets the next ones. Where nothing matches,
     `hints` says what would. `query` matches its words only as a phrase, so one word finds more. {reviews}"""
     return searching.search(dataset, Query(**filters))
 
 
-@tool("Newest reviews", component("SearchResult"), LIMIT)
+@tool("Newest reviews", LISTED, LIMIT)
 def get_recent_reviews(dataset: Dataset, limit: int) -> ReviewList:
     """The newest {called} of {business}, newest first; `matched` counts all reviews. {reviews}"""
     return searching.search(dataset, Query(limit=limit))
@@ -306,7 +329,8 @@ def get_technician(dataset: Dataset, name: str) -> bytes:
     if not matches:
         listing = known_names("people", name, [person["label"] for person in people])
         raise unknown("name", f"no person has this name or id. {listing}")
-    return encode({"matched": len(matches), "technicians": matches})
+    found = [with_search("technicians", person) for person in matches]
+    return encode({"matched": len(found), "technicians": found})
 
 
 @tool(
@@ -327,7 +351,8 @@ def get_service(dataset: Dataset, service: str) -> bytes:
 )
 def get_topics(dataset: Dataset) -> bytes:
     """Subjects that recur in reviews of {business}, each with a short summary. {insights}"""
-    return encode({"topics": dataset.insights["topics"]})
+    topics = [with_search("topics", topic) for topic in dataset.insights["topics"]]
+    return encode({"topics": topics})
 
 
 @tool("Sentiment over time", component("Temporal"), kinds=("monthly",))
@@ -413,6 +438,8 @@ def input_schema(parameters: Parameters) -> Schema:
     return schema
 
 
+# Reviews that search_reviews returns by default: a small model reads no more at once.
+FOUND_REVIEWS = 15
 # By the `kind` of a parameter, where that is no type of JSON Schema.
 SCHEMA_TYPES = dict.fromkeys(("text", "name", "choice", "date"), "string")
 
@@ -502,7 +529,9 @@ def toolbox_of(contract: Contract, dataset: Dataset) -> Toolbox:
         tool.name: {parameter.name: parameter for parameter in tool.parameters}
         for tool in TOOLS.values()
     }
-    parameters["search_reviews"] = contract.search_parameters
+    found = dict(contract.search_parameters)
+    found["limit"] = replace(found["limit"], default=FOUND_REVIEWS)
+    parameters["search_reviews"] = found
     declarations = tuple(
         declaration(tool, parameters[tool.name], contract.document, words)
         for tool in TOOLS.values()

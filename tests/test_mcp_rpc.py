@@ -180,18 +180,27 @@ def test_a_call_is_answered_by_its_tool_twice(
     tool: str, arguments: Object | None
 ) -> None:
     structured = TOOLBOX.call(tool, arguments or {})["structuredContent"]
-    text = (
-        structured if isinstance(structured, bytes) else structured.encoded()
-    ).decode()
-    content = [
-        {"type": "text", "text": text}
-    ]  # for clients that do not read the structured content
-    expected = {
-        "content": content,
-        "isError": False,
-        "structuredContent": json.loads(text),
+    whole = structured if isinstance(structured, bytes) else structured.encoded()
+
+    called = result(send(call(tool, arguments)))
+
+    (block,) = called["content"]
+    assert called["structuredContent"] == json.loads(whole)
+    assert json.loads(block["text"]) == brief(json.loads(whole))
+
+
+def brief(value: Any) -> Any:
+    """What models read of a result: nothing that is empty, no address of a picture."""
+    if isinstance(value, list):
+        return [brief(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    unread = ("author_avatar_url", "source_url")
+    return {
+        key: brief(member)
+        for key, member in value.items()
+        if member not in (None, []) and key not in unread
     }
-    assert result(send(call(tool, arguments))) == expected
 
 
 FAILED = {"jsonrpc": "2.0", "id": 7, "error": {"code": 1, "message": "no"}}

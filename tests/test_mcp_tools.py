@@ -157,6 +157,8 @@ def test_search_takes_the_parameters_of_the_contract_in_their_order() -> None:
         for parameter in (resolve(document, item) for item in declared)
         if parameter["in"] == "query"
     }
+    # A model reads fewer reviews at once than a program.
+    expected["limit"]["default"] = 15
     (search,) = [tool for tool in DECLARED if tool["name"] == "search_reviews"]
     assert list(search["inputSchema"]["properties"].items()) == list(expected.items())
 
@@ -196,7 +198,7 @@ def test_descriptions_say_verified_only_with_a_policy_and_name_sources(
     )
     search = descriptions(toolbox)["search_reviews"]
     assert (
-        search.startswith(f"Find {called} by words, stars")
+        search.startswith(f"Find {called} by what they speak of")
         and f"`source` ({listed})." in search
     )
 
@@ -210,7 +212,7 @@ def listing(entries: list[Object]) -> str:
 
 NAMES = "; ".join(person["label"] for person in PEOPLE)
 NO_ID = "id: no review has this id; search_reviews and get_recent_reviews return ids"
-NOT_LISTED = "{0}: no {0} has this id or label. Known {0}s: {1}"
+NOT_LISTED = "{0}: no {0} has this id, label or words. Known {0}s: {1}"
 WRONG: list[tuple[str, Object, str]] = [
     (
         "search_reviews",
@@ -282,11 +284,16 @@ def newest(count: int) -> Object:
     return plain_definition.search(REVIEWS, INSIGHTS, {"limit": str(count)})
 
 
+def searched(kind: str, entries: list[Object]) -> list[Object]:
+    """Entries with the filter that finds their reviews."""
+    return [{**it, "search": {"mentions": f"{kind}/{it['id']}"}} for it in entries]
+
+
 def people(name: str) -> Object:
     fitting = [
         person for person in PEOPLE if plain_definition.has_words(person["label"], name)
     ]
-    return {"matched": len(fitting), "technicians": fitting}
+    return {"matched": len(fitting), "technicians": searched("technicians", fitting)}
 
 
 def questions(text: str) -> Object:
@@ -334,7 +341,7 @@ ASKED = {
 ANSWERS: list[tuple[str, Object, Object]] = [
     ("search_reviews", ASKED, plain_definition.search(REVIEWS, INSIGHTS, ASKED)),
     ("get_business", {}, RATED | {"sources": [name for name, _ in BY_COUNT]}),
-    ("get_topics", {}, {"topics": INSIGHTS["topics"]}),
+    ("get_topics", {}, {"topics": searched("topics", INSIGHTS["topics"])}),
     ("get_sentiment_trend", {}, INSIGHTS["temporal"]),
     (
         "get_insights_summary",
@@ -359,13 +366,16 @@ ANSWERS: list[tuple[str, Object, Object]] = [
     ],
     *[
         ("get_aspect_sentiment", {"aspect": it["id"].upper()}, it)
-        for it in INSIGHTS["aspects"]
+        for it in searched("aspects", INSIGHTS["aspects"])
     ],
     *[
         ("get_aspect_sentiment", {"aspect": it["label"]}, it)
-        for it in INSIGHTS["aspects"]
+        for it in searched("aspects", INSIGHTS["aspects"])
     ],
-    *[("get_service", {"service": it["id"].upper()}, it) for it in SERVICES],
+    *[
+        ("get_service", {"service": it["id"].upper()}, it)
+        for it in searched("services", SERVICES)
+    ],
     *[
         ("get_faq", {"query": text}, questions(text or ""))
         for text in ("WAIT", "parking", "zzz", "", None)
@@ -378,6 +388,55 @@ def test_a_tool_answers_with_what_the_data_say(
     tool: str, arguments: Object, answer: Object
 ) -> None:
     assert structured(tool, arguments) == answer
+
+
+SEVERAL = {
+    "aspects": [
+        {"id": "wait", "label": "Waiting time"},
+        {"id": "room", "label": "Waiting room"},
+    ]
+}
+
+
+def test_words_that_fit_one_entry_find_it() -> None:
+    toolbox = toolbox_with(a_file(review()), SEVERAL)
+
+    found = structured("get_aspect_sentiment", {"aspect": "rooms"}, toolbox=toolbox)
+
+    assert found["id"] == "room"
+
+
+def test_words_that_fit_several_entries_list_those() -> None:
+    toolbox = toolbox_with(a_file(review()), SEVERAL)
+
+    result = toolbox.call("get_aspect_sentiment", {"aspect": "wait"})
+    several = toolbox.call("get_aspect_sentiment", {"aspect": "waits"})
+
+    assert result["isError"] is False
+    assert several["content"][0]["text"].endswith(
+        "aspect: several fit: choose one."
+        " Known aspects: wait (Waiting time); room (Waiting room)"
+    )
+
+
+def test_each_search_of_an_entry_finds_as_many_reviews_as_it_counts() -> None:
+    topics = structured("get_topics")["topics"]
+
+    found = [structured("search_reviews", topic["search"]) for topic in topics]
+
+    counts = [topic["mention_count"] for topic in topics]
+    assert [result["matched"] for result in found] == counts
+
+
+LARGEST_LIST = 20_900
+
+
+def test_the_list_of_tools_is_short_enough_for_the_start_of_every_conversation() -> (
+    None
+):
+    listed = json.dumps(DECLARED, ensure_ascii=False, separators=(",", ":"))
+
+    assert len(listed) <= LARGEST_LIST
 
 
 def test_a_review_with_an_odd_id_is_found_by_id_and_by_page_url() -> None:
