@@ -33,6 +33,7 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from hub import Hub
 from mcp_rpc import McpEndpoint
 from reviewslib.dataset.contract import BadData
+from reviewslib.dataset.moments import text_of_seconds
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.dataset.strict_json import Object
 from reviewslib.dataset.vocabulary import ENTITY_KINDS
@@ -61,7 +62,7 @@ from reviewslib.terminal import (
 from reviewslib.web.app import Application
 from reviewslib.web.figures import count_text
 from reviewslib.web.newest_export import newest_export
-from reviewslib.web.reload import Reloader, loaded_text, settle_memory, utc_text
+from reviewslib.web.reload import Reloader, loaded_text, settle_memory
 from reviewslib.web.snapshot import Snapshot, load_program_files
 from reviewslib.websub import store
 from reviewslib.websub.callback_urls import selector
@@ -433,13 +434,13 @@ def row_state(row: Row, now: float) -> str:
 def listing_text(row: Row, now: float) -> str:
     """State, callback host, topic, times and last outcome of a subscription or request."""
     start = f"{row_state(row, now):11} {row.host} {row.path}"
-    parts = [f"{start} since {utc_text(row.since)}"]
+    parts = [f"{start} since {text_of_seconds(row.since)}"]
     if row.is_subscription:
-        parts.append(f"until {utc_text(row.expires_at)}")
+        parts.append(f"until {text_of_seconds(row.expires_at)}")
     if row.failures:
         parts.append(f"{row.failures} failed")
     if row.tried_at is not None:
-        parts.append(f"last {row.outcome} at {utc_text(row.tried_at)}")
+        parts.append(f"last {row.outcome} at {text_of_seconds(row.tried_at)}")
     return ", ".join(parts)
 
 

@@ -33,6 +33,7 @@ from reviewslib.dataset.mentions import (
     phrase_of,
     value_digest,
 )
+from reviewslib.dataset.moments import utc_text
 from reviewslib.dataset.strict_json import Json, Object
 from reviewslib.dataset.text import folded_words
 from reviewslib.dataset.vocabulary import (
@@ -170,7 +171,7 @@ def refresh_insights(
         return before
     stamped: dict[str, Json] = {
         "version": (before.get("version") or 0) + 1,
-        "generated_at": f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        "generated_at": utc_text(now),
         **document,
     }
     return {**stamped, "counted_digest": value_digest(stamped)}

@@ -21,6 +21,7 @@ from datetime import UTC, datetime, timedelta
 from reviewslib import files
 from reviewslib.dataset import counting
 from reviewslib.dataset.contract import BadData, Contract, shipped_contract
+from reviewslib.dataset.moments import utc_text
 from reviewslib.dataset.reading import INSIGHTS_FILE, REVIEWS_FILE
 from reviewslib.dataset.reviews import load
 from reviewslib.dataset.vocabulary import ENTITY_KINDS
@@ -33,7 +34,6 @@ from reviewslib.importer.data_directory import (
     read_stored,
     write_import,
 )
-from reviewslib.importer.dates import utc_text
 from reviewslib.importer.merging import Merged, is_erasure, merge
 from reviewslib.importer.options import Options, parse, remembered
 from reviewslib.importer.questions import NeedsDecision, refused

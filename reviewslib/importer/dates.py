@@ -13,6 +13,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
 
 from reviewslib.dataset.contract import quoted
+from reviewslib.dataset.moments import utc_text
 from reviewslib.dataset.text import fold
 from reviewslib.importer.formats import format_data
 from reviewslib.importer.texts import BadRecord, whole_number
@@ -75,11 +76,6 @@ def read_date(text: str, format: DateFormat) -> str:
     if moment.tzinfo or format.is_utc:
         return utc_text(moment.replace(tzinfo=moment.tzinfo or UTC))
     return moment.replace(microsecond=0).isoformat()
-
-
-def utc_text(moment: datetime) -> str:
-    """A moment, with a zone, as YYYY-MM-DDTHH:MM:SSZ."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def in_zone(date: str, zone: tzinfo) -> str:

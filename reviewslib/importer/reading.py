@@ -12,13 +12,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 
 from reviewslib import files
 from reviewslib.dataset.contract import BadData, Contract
+from reviewslib.dataset.moments import text_of_seconds
 from reviewslib.importer.csv_reviews import read_csv
-from reviewslib.importer.dates import utc_text
 from reviewslib.importer.exports import Export, complete_pages
 from reviewslib.importer.options import Options
 from reviewslib.importer.questions import (
@@ -204,7 +203,7 @@ def _read_file(
     kind = kind_of_first_bytes(content)
     if kind:
         raise no_export(str(path), kind)
-    time = utc_text(datetime.fromtimestamp(changed, UTC))
+    time = text_of_seconds(changed)
     return read_csv(data, str(path), time, options, contract)
 
 

@@ -11,15 +11,16 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from reviewslib.dataset.contract import BadData, Contract, Fault, quoted
+from reviewslib.dataset.moments import text_of_seconds, utc_text
 from reviewslib.dataset.strict_json import Json, NotJson, Object, decode
 from reviewslib.files import Member
-from reviewslib.importer.dates import DateFormat, read_date, utc_text
+from reviewslib.importer.dates import DateFormat, read_date
 from reviewslib.importer.exports import Export, Record
 from reviewslib.importer.formats import format_data
 from reviewslib.importer.names import NAMELESS_AT_GOOGLE, checked_name
@@ -97,7 +98,7 @@ class _Reading:
         self, member: Member, document: Object, items: Sequence[Json]
     ) -> None:
         self.has_reviews = True
-        time = utc_text(datetime.fromtimestamp(member.changed, UTC))
+        time = text_of_seconds(member.changed)
         records = add_reviews(self.export, items, Origin(member.file, time))
         locations = {record.location for record in records if record.location}
         if not locations:

@@ -28,6 +28,7 @@ from werkzeug.exceptions import ClientDisconnected, RequestEntityTooLarge
 from werkzeug.wsgi import get_input_stream
 
 from reviewslib import links
+from reviewslib.dataset.moments import text_of_seconds
 from reviewslib.dataset.query import (
     BadQuery,
     echo,
@@ -81,7 +82,7 @@ from reviewslib.web.list_page import (
     list_page,
 )
 from reviewslib.web.newest_export import newest_export
-from reviewslib.web.reload import Reloader, utc_text
+from reviewslib.web.reload import Reloader
 from reviewslib.web.representations import Content, negotiated, represent_computed
 from reviewslib.web.review_page import decoded, review_page
 from reviewslib.web.snapshot import (
@@ -339,7 +340,7 @@ def health_response(call: Call) -> Response:
         "hub": HUB_ELSEWHERE,
         "subscriptions": None,
         "newest_export": newest_export(application.reloader.directory),
-        "last_modified": utc_text(call.snapshot.last_modified),
+        "last_modified": text_of_seconds(call.snapshot.last_modified),
         "digests": {path: fixed[path].digest for path in links.DATA_PATHS},
         "last_reload_error": application.reloader.error,
     }

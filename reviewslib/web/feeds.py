@@ -17,6 +17,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from markupsafe import escape
 
+from reviewslib.dataset.moments import utc_text
 from reviewslib.dataset.provenance import published_on, review_called, source_name
 from reviewslib.dataset.reviews import NEWEST_REVIEWS, Dataset, service_labels
 from reviewslib.dataset.strict_json import Json, encode
@@ -162,7 +163,7 @@ def _tag(urls: ServiceUrls) -> str:
 
 def _newest_change(reviews: Sequence[Mapping[str, Json]], when_empty: datetime) -> str:
     if not reviews:
-        return f"{when_empty:%Y-%m-%dT%H:%M:%SZ}"
+        return utc_text(when_empty)
     return max((_modified(review) for review in reviews), key=_instant)
 
 

@@ -17,11 +17,11 @@ import time
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from reviewslib.dataset.contract import BadData, printable
+from reviewslib.dataset.moments import text_of_seconds
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.files import SETTLE_SECONDS, Stamp
 from reviewslib.links import ServiceUrls
@@ -198,7 +198,7 @@ class Reloader:
             self._is_settled = False
         known = self.error["faults"] if self.error else None
         if not is_retry or failure.faults != known:
-            self.error = {"at": utc_text(time.time()), "faults": failure.faults}
+            self.error = {"at": text_of_seconds(time.time()), "faults": failure.faults}
             for line in failure.faults:
                 log.error("not reloaded: %s%s", line, failure.details)
         self.notify("READY=1", f"STATUS=Stale: {failure.faults[0]}")
@@ -244,8 +244,3 @@ def loaded_text(dataset: Dataset) -> str:
     if dataset.unverified_count:
         text += f", {dataset.unverified_count} unverified left out"
     return printable(text)
-
-
-def utc_text(seconds: float) -> str:
-    """Seconds since the epoch as a date-time of RFC 3339."""
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -14,10 +14,10 @@ import pytest
 
 from reviewslib import files
 from reviewslib.dataset.contract import BadData
+from reviewslib.dataset.moments import text_of_seconds
 from reviewslib.links import service_urls
 from reviewslib.messages import Body
 from reviewslib.web import snapshot
-from reviewslib.web.reload import utc_text
 from reviewslib.web.representations import Content, represent
 from reviewslib.web.snapshot import CacheKey, Files, RepresentationCache, Snapshot
 
@@ -225,7 +225,7 @@ def test_an_empty_feed_was_updated_when_the_data_were_in_any_zone(
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     feed = built(MINIMAL, 1000).fixed["/feed.xml"].identity.body
-    told = utc_text(1000)
+    told = text_of_seconds(1000)
     monkeypatch.undo()
     time.tzset()
     assert told == "1970-01-01T00:16:40Z"
