@@ -1,7 +1,7 @@
 """`reviewsd-import`: imports owners' exports into `reviews.json`, and counts insights.
 
 This module puts the steps together, and prints their reports. It knows no format and no
-rule of merging, and fetches nothing. The daemon does not import it, but notices that a
+rule of merging. The daemon does not import it, but notices that a
 file has changed. Its sections: import, erasure, counting, the command line.
 """
 
@@ -33,9 +33,14 @@ from reviewslib.importer.data_directory import (
     delete_copies,
     read_stored,
     write_import,
+    write_newest_export,
 )
+from reviewslib.importer.google import Answers, Connection, ask_google
+from reviewslib.importer.google_http import GoogleFault
+from reviewslib.importer.google_key import log_in
 from reviewslib.importer.merging import Merged, is_erasure, merge
 from reviewslib.importer.options import Options, parse, remembered
+from reviewslib.importer.profile import follow
 from reviewslib.importer.questions import NeedsDecision, refused
 from reviewslib.importer.reading import Settling, read_exports
 from reviewslib.importer.recognition import entries_of
@@ -56,10 +61,14 @@ class FilesRefused(ValueError):
 
 
 def run(
-    options: Options, contract: Contract, settling: Settling | None = None
+    options: Options,
+    contract: Contract,
+    settling: Settling | None = None,
+    answers: Answers | None = None,
 ) -> Iterator[Lines]:
     """Carry out a command: import or erase, write what the daemon accepts, and count.
 
+    `answers` are Google's, asked for before the data directory was locked.
     Yields the report of the import once its files are written, then the report of the
     count. Raises BadData, NeedsDecision and OSError; FilesRefused after both.
     """
@@ -72,8 +81,17 @@ def run(
     options = _with_memory(options, stored)
     stored, lines = _erase(options, stored)
     found = read_exports(options, contract, settling or Settling())
+    if answers:
+        found.exports.extend(answers.exports)
+        options = replace(options, location=answers.locations)
+    before = stored.state.lasting()
     may_remove = not found.refused
     merged = merge(stored, found.exports, options, contract, may_remove=may_remove)
+    if answers:
+        merged = _after_profile(merged, stored, answers, options, contract)
+        if merged.document == stored.document and merged.state.lasting() == before:
+            yield [*lines, *_nothing_new(options, stored, merged)]
+            return
     found.exports.clear()  # their records would take memory beside the check below
     reviews = counting.readable(merged.document)
     lines += [*merged.report, *found.lines()]
@@ -112,6 +130,42 @@ def _write_what_changed(
             delete_copies(options.data)
     number = len(merged.document["reviews"])
     return [*lines, _outcome(options, REVIEWS_FILE, number, is_changed=is_changed)]
+
+
+def _after_profile(
+    merged: Merged,
+    stored: Stored,
+    answers: Answers,
+    options: Options,
+    contract: Contract,
+) -> Merged:
+    """What was merged, with a `business` that follows Google's profile."""
+    if answers.profile is None:
+        return merged
+    # The name of a new file was made up from a title, unless the owner gave it.
+    is_made_up = not stored.document and not options.name
+    followed = follow(
+        merged.document["business"],
+        answers.profile,
+        stored.state.profile,
+        contract,
+        made_up=["name"] if is_made_up else [],
+    )
+    return merged._replace(
+        document=merged.document | {"business": followed.business},
+        state=replace(merged.state, profile=followed.digests),
+        report=[*merged.report, *followed.lines],
+    )
+
+
+def _nothing_new(options: Options, stored: Stored, merged: Merged) -> Lines:
+    """Write the moment of the newest export alone; what is still to be settled."""
+    if not options.dry_run:
+        write_newest_export(options.data, stored, merged.state.newest_export)
+    settled = "unchanged: "
+    lines = [line for line in merged.report if not line.startswith(settled)]
+    number = len(merged.document["reviews"])
+    return [*lines, f"{options.data / REVIEWS_FILE}: nothing new, {number} review(s)"]
 
 
 def _with_memory(options: Options, stored: Stored) -> Options:
@@ -183,18 +237,31 @@ def count(options: Options, contract: Contract, contents: counting.Contents) -> 
 
 
 def main(
-    arguments: Sequence[str] | None = None, settling: Settling | None = None
+    arguments: Sequence[str] | None = None,
+    settling: Settling | None = None,
+    connection: Connection | None = None,
 ) -> int:
-    """Run the command line; the exit status."""
-    return exit_status(lambda: carry_out(parse(arguments), settling))
+    """Run the command line; the exit status. Tests give a `connection` to a fake."""
+    return exit_status(lambda: carry_out(parse(arguments), settling, connection))
 
 
-def carry_out(options: Options, settling: Settling | None = None) -> None:
+def carry_out(
+    options: Options,
+    settling: Settling | None = None,
+    connection: Connection | None = None,
+) -> None:
     """Run a command and print its reports. Raises CommandFailed and OSError."""
+    connection = connection or Connection(progress=_say_on_terminal)
+    if options.google_login and options.google:
+        log_in(options.google_login, options.google, connection.endpoints, say)
+        say(f"The key is in {options.google}; only its owner can read it.")
+        return
     outcome = "Nothing was written."
     try:
+        # Before the lock: a slow answer must not keep an erasure waiting.
+        answers = _ask(options, connection)
         with files.locked(options.data, is_dry=options.dry_run):
-            for lines in run(options, shipped_contract(), settling):
+            for lines in run(options, shipped_contract(), settling, answers):
                 say(*lines)
                 if not options.dry_run:
                     outcome = (
@@ -202,10 +269,29 @@ def carry_out(options: Options, settling: Settling | None = None) -> None:
                     )
     except FilesRefused as refusal:
         raise CommandFailed(str(refusal), status=EXIT_BAD_DATA) from None
+    except GoogleFault as fault:
+        raise CommandFailed(*fault.lines, outcome, status=fault.status) from None
     except (BadData, NeedsDecision) as fault:
         raise CommandFailed(*fault.lines(), outcome, status=EXIT_BAD_DATA) from None
     if options.dry_run:
         say("A dry run: nothing was written.")
+
+
+def _ask(options: Options, connection: Connection) -> Answers | None:
+    """Google's answers, if the command asks for any."""
+    key_file = options.google
+    if key_file is None:
+        return None
+    contract = shipped_contract()
+    stored = read_stored(options.data, contract, is_import=True)
+    options = _with_memory(options, stored)
+    return ask_google(key_file, options, stored, contract, connection)
+
+
+def _say_on_terminal(line: str) -> None:
+    """Tell how far a long listing is, unless a timer or a pipe would keep the lines."""
+    if sys.stderr and sys.stderr.isatty():
+        say(line, stream=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -121,6 +121,16 @@ def write_import(
     files.rename(directory / DRAFT_FILE, directory / STATE_FILE)
 
 
+def write_newest_export(directory: Path, stored: Stored, time: str) -> None:
+    """Write nothing but the moment of the newest export into the state."""
+    state = content_of(directory / STATE_FILE)
+    draft = content_of(directory / DRAFT_FILE)
+    # Merging has moved the moments in `stored.state`.
+    before = read_state(state, draft, stored.reviews_digest)
+    content = encoded_state(replace(before, newest_export=time))
+    files.write(directory / STATE_FILE, content)
+
+
 def check_size(name: str, content: bytes) -> None:
     """Raises BadData for content that no command could read again."""
     limit = files.LARGEST_FILE_BYTES

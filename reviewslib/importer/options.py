@@ -50,6 +50,8 @@ class Options:
     files: Sequence[Path] = ()
     data: Path = Path()
     drop: Path | None = None
+    google: Path | None = None  # the key to Google's API
+    google_login: Path | None = None  # a client's JSON, to write that key
     name: str = ""
     zone: str = ""
     location: Sequence[str] = ()  # numbers
@@ -100,7 +102,6 @@ def command_line() -> argparse.ArgumentParser:
     add(
         "--data",
         type=Path,
-        required=True,
         metavar="DIR",
         help="directory of reviews.json; may be absent",
     )
@@ -109,6 +110,18 @@ def command_line() -> argparse.ArgumentParser:
         type=Path,
         metavar="DIR",
         help="import all exports of a folder; report and skip the rest",
+    )
+    add(
+        "--google",
+        type=Path,
+        metavar="KEY",
+        help="import from Google's Business Profile API with this key (docs/google.md)",
+    )
+    add(
+        "--google-login",
+        type=Path,
+        metavar="CLIENT",
+        help="log in with a browser, and write the key that --google names",
     )
     add(
         "--zone",
@@ -214,7 +227,7 @@ def command_line() -> argparse.ArgumentParser:
     return parser
 
 
-TASKS = ("files", "drop", "count", "forget", "forget_author", "redact")
+TASKS = ("files", "drop", "google", "count", "forget", "forget_author", "redact")
 SETTINGS = {"zone", "location", "short_names", "avatars", "allow_removals"}
 
 
@@ -222,10 +235,22 @@ def parse(arguments: Sequence[str] | None) -> Options:
     """The options of a command line; exits with status 2 if they are wrong."""
     parser = command_line()
     flags = vars(parser.parse_intermixed_args(arguments))
+    if "google_login" in flags:
+        if flags.keys() - {"files", "google", "google_login"} or flags.get("files"):
+            parser.error("--google-login takes --google alone beside it")
+        if "google" not in flags:
+            parser.error("--google-login needs --google, the file to write")
+        return Options(**flags)
+    if "data" not in flags:
+        parser.error("the following arguments are required: --data")
     tasks = [name for name in TASKS if flags.get(name)]
+    if "google" in tasks and "files" in tasks:
+        # Both are exports of one command.
+        tasks.remove("files")
     if len(tasks) > 1 or not (tasks or flags.keys() & SETTINGS):
         parser.error(
-            "give one of FILE, --drop, --count, --forget, --forget-author and --redact"
+            "give one of FILE, --drop, --google, --count, --forget, --forget-author "
+            "and --redact"
         )
     flags["map"] = {
         name: column

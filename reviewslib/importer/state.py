@@ -56,11 +56,30 @@ class State:
     # Times of the newest complete exports, by scope.
     covered: dict[str, str] = field(default_factory=dict)
     suppressed: int = 0  # number of lines of suppressed.txt
+    # Digests of members of `business` as written after Google's profile.
+    profile: dict[str, str] = field(default_factory=dict)
     # Of reviews.json as last written; empty if the state is lost.
     reviews_digest: str = ""
     said: list[str] = field(default_factory=list)  # digests of lines to say once
     # By id. Those of removed reviews are kept, since a review may return.
     reviews: dict[str, Entry] = field(default_factory=dict)
+
+    def lasting(self) -> tuple[object, ...]:
+        """What is worth writing by itself: all but the moments that each run moves."""
+        entries = {
+            id: (tuple(entry.native.items()), entry.location, bool(entry.gone))
+            for id, entry in self.reviews.items()
+        }
+        return (
+            dict(self.settings),
+            list(self.chosen),
+            dict(self.locations),
+            dict(self.headers),
+            dict(self.profile),
+            list(self.said),
+            self.suppressed,
+            entries,
+        )
 
 
 def read_state(

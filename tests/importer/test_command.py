@@ -328,7 +328,7 @@ def test_an_interrupted_import_leaves_all_before_or_all_after(
 # ---- Usage ----
 
 USAGE = "usage: reviewsd-import FILE… --data DIR [options]\n"
-ONE_TASK = "give one of FILE, --drop, --count, --forget, --forget-author and --redact\n"
+ONE_TASK = "give one of FILE, --drop, --google, --count, --forget, --forget-author and --redact\n"
 ZONE_HINT = "not a time zone such as Europe/Berlin; if none works, install tzdata\n"
 MAP_HINT = f"expected FIELD=COLUMN, of {', '.join(options.FIELDS)}\n"
 WRONG_USAGE = {  # by words of a command, the error

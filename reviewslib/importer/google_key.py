@@ -1,0 +1,257 @@
+"""The key to Google's API: a file of an "authorized user", and the login that writes it.
+
+The file has mode 0600, and what is in it stands in no message. Its sections: the file,
+the access token, the login of a desktop client (RFC 8252, with PKCE of RFC 7636).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import socket
+import tempfile
+import webbrowser
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from reviewslib import files
+from reviewslib.dataset.strict_json import Json, NotJson, Object, decode
+from reviewslib.importer.google_http import (
+    Endpoints,
+    Pacing,
+    Response,
+    exchange_patiently,
+    fault_of,
+    odd_answer,
+    to_be_settled,
+)
+
+# It can also write; this program only reads.
+SCOPE = "https://www.googleapis.com/auth/business.manage"
+
+# ---- The file ----
+
+
+class Key(NamedTuple):
+    """What a request for an access token needs."""
+
+    client_id: str
+    client_secret: str
+    refresh_token: str
+
+    def __repr__(self) -> str:
+        return "Key(…)"
+
+
+def read_key(path: Path, endpoints: Endpoints) -> Key:
+    """The key in an "authorized user" file. Raises GoogleFault."""
+    members = _object_in(path)
+    texts = [members.get(name) for name in Key._fields]
+    if not all(isinstance(text, str) and text for text in texts):
+        raise to_be_settled(
+            f"{path}: not the key of an authorized user; write it with --google-login."
+        )
+    _check_token_address(path, members, endpoints)
+    return Key._make(str(text) for text in texts)
+
+
+def _check_token_address(path: Path, members: Object, endpoints: Endpoints) -> None:
+    """Raises GoogleFault: a file with another address would carry the key there."""
+    if members.get("token_uri", endpoints.token) != endpoints.token:
+        raise to_be_settled(f"{path}: its token_uri is not the address of Google's.")
+
+
+def _object_in(path: Path) -> Object:
+    """Raises GoogleFault."""
+    try:
+        document = decode(files.content_of(path) or b"")
+    except OSError as error:
+        raise to_be_settled(f"{path}: cannot be read: {error.strerror}.") from None
+    except NotJson:
+        document = None
+    if not isinstance(document, dict):
+        raise to_be_settled(f"{path}: there is no JSON object of Google's in it.")
+    return document
+
+
+def write_key(path: Path, key: Key, endpoints: Endpoints) -> None:
+    """Write the key so that only its owner can read it, at no moment anybody else."""
+    content = {"type": "authorized_user", **key._asdict(), "token_uri": endpoints.token}
+    # mkstemp creates files with mode 0600.
+    number, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with os.fdopen(number, "w", encoding="utf-8") as file:
+        json.dump(content, file, indent=1)
+        file.flush()
+        os.fsync(number)
+    os.replace(draft, path)
+
+
+# ---- The access token ----
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+def access_token(key: Key, endpoints: Endpoints, pacing: Pacing) -> Response:
+    """The answer with a new access token. Raises GoogleFault."""
+    fields = {"grant_type": "refresh_token", **key._asdict()}
+    response = _ask_for_token(fields, endpoints, pacing)
+    if not isinstance(response.content.get("access_token"), str):
+        raise odd_answer("no access_token")
+    return response
+
+
+def _ask_for_token(
+    fields: Mapping[str, str], endpoints: Endpoints, pacing: Pacing
+) -> Response:
+    body = urlencode(fields).encode()
+    response = exchange_patiently(endpoints.token, FORM, pacing, body)
+    if isinstance(response.content, dict):
+        # Errors of the token address are those of OAuth (RFC 6749, section 5.2).
+        if response.content.get("error") in {"invalid_grant", "invalid_client"}:
+            raise to_be_settled(
+                "Google says that the key has ended or was revoked: log in again with "
+                "--google-login; if this happens every week, set the consent screen of "
+                'the project "in production".'
+            )
+    if response.status != 200:
+        raise fault_of(response)
+    if not isinstance(response.content, dict):
+        raise odd_answer("no object")
+    return response
+
+
+# ---- The login ----
+
+DONE_PAGE = b"<!doctype html><title>Done</title><p>Done. You can close this page."
+NO_LOGIN_PAGE = b"<!doctype html><title>No login</title><p>This is not the login."
+
+# What a browser without an answer may keep this command waiting.
+LOGIN_SECONDS = 600
+
+
+def log_in(
+    client_file: Path,
+    key_file: Path,
+    endpoints: Endpoints,
+    say: Callable[[str], None],
+    open_browser: Callable[[str], object] = webbrowser.open,
+) -> None:
+    """Let the owner log in with a browser, and write the key file. Raises GoogleFault."""
+    client = _desktop_client(client_file, endpoints)
+    verifier = secrets.token_urlsafe(48)
+    state = secrets.token_urlsafe(24)
+    with _Loopback(state) as loopback:
+        address = _consent_address(client, verifier, state, loopback.url, endpoints)
+        say("Log in with this address, in a browser on this machine:")
+        say(f"  {address}")
+        say(
+            "If it has no browser, run this command on a laptop that has one, and copy "
+            f"{key_file.name} to this machine."
+        )
+        open_browser(address)
+        code = loopback.wait_for_code()
+        redirect = loopback.url
+    fields = client | {
+        "grant_type": "authorization_code",
+        "code": code,
+        "code_verifier": verifier,
+        "redirect_uri": redirect,
+    }
+    tokens = _ask_for_token(fields, endpoints, Pacing()).content
+    token = tokens.get("refresh_token")
+    if not isinstance(token, str):
+        raise odd_answer("no refresh_token")
+    write_key(key_file, Key(**client, refresh_token=token), endpoints)
+
+
+def _desktop_client(path: Path, endpoints: Endpoints) -> dict[str, str]:
+    """The id and the secret of a client of type "Desktop app". Raises GoogleFault."""
+    client: Json = _object_in(path).get("installed")
+    if not isinstance(client, dict):
+        raise to_be_settled(
+            f'{path}: not the JSON of an OAuth client of type "Desktop app".'
+        )
+    _check_token_address(path, client, endpoints)
+    names = ("client_id", "client_secret")
+    return {name: str(client.get(name, "")) for name in names}
+
+
+def _consent_address(
+    client: Mapping[str, str],
+    verifier: str,
+    state: str,
+    redirect: str,
+    endpoints: Endpoints,
+) -> str:
+    challenge = urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest())
+    query = {
+        "response_type": "code",
+        "client_id": client["client_id"],
+        "redirect_uri": redirect,
+        "scope": SCOPE,
+        "state": state,
+        "code_challenge": challenge.decode().rstrip("="),
+        "code_challenge_method": "S256",
+        # Both: otherwise Google gives a refresh token at the first login only.
+        "access_type": "offline",
+        "prompt": "consent",
+    }
+    return f"{endpoints.consent}?{urlencode(query)}"
+
+
+class _Loopback(HTTPServer):
+    """Waits on a port of this machine for the browser that comes back with the code."""
+
+    address_family = socket.AF_INET
+    timeout = LOGIN_SECONDS
+
+    def __init__(self, state: str):
+        super().__init__(("127.0.0.1", 0), _Redirected)
+        self.state = state
+        self.answer: dict[str, list[str]] | None = None
+        self.has_timed_out = False
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def handle_timeout(self) -> None:
+        self.has_timed_out = True
+
+    def wait_for_code(self) -> str:
+        """Raises GoogleFault."""
+        while self.answer is None:
+            self.handle_request()
+            if self.has_timed_out:
+                raise to_be_settled("Nobody logged in; run the command again.")
+        if "code" not in self.answer:
+            raise to_be_settled("The login was refused in the browser; run it again.")
+        return self.answer["code"][0]
+
+
+class _Redirected(BaseHTTPRequestHandler):
+    """One request of the browser."""
+
+    server: _Loopback
+    timeout = 10
+
+    def do_GET(self) -> None:
+        query = parse_qs(urlsplit(self.path).query)
+        state = query.get("state", [""])[0]
+        # Another page that the browser shows may ask this port, too.
+        is_ours = secrets.compare_digest(state.encode(), self.server.state.encode())
+        if is_ours:
+            self.server.answer = query
+        self.send_response(200 if is_ours else 404)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.end_headers()
+        self.wfile.write(DONE_PAGE if is_ours else NO_LOGIN_PAGE)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Log nothing: the address has the code."""

@@ -1,0 +1,211 @@
+"""Google's profile of a location becomes members of `business`. This module is pure.
+
+Members follow the profile while nobody else has written them: those that are null and were
+never filled, and those that are still as an import wrote them, which digests in the state
+tell. What the owner wrote or emptied stays. Its sections: following, the members, hours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from reviewslib.dataset.contract import Contract
+from reviewslib.dataset.strict_json import Json, Object, encode
+from reviewslib.importer.google_http import odd_answer
+from reviewslib.importer.texts import clean
+
+# ---- Following ----
+
+
+class Followed(NamedTuple):
+    """The new `business`, the digests of what imports wrote, and lines for the report."""
+
+    business: dict[str, Json]
+    digests: dict[str, str]
+    lines: list[str]
+
+
+def follow(
+    business: Mapping[str, Json],
+    profile: Object,
+    digests: Mapping[str, str],
+    contract: Contract,
+    *,
+    made_up: Collection[str] = (),
+) -> Followed:
+    """`business` after the profile; `made_up` are members that this import has invented.
+
+    Raises GoogleFault for a profile of another shape.
+    """
+    followed = Followed(dict(business), dict(digests), [])
+    changed = list[str]()
+    for member, value in members_of(profile).items():
+        old = business.get(member)
+        if member not in made_up and not _may_follow(member, old, digests):
+            continue
+        if value is None and (member == "name" or _is_unfilled(old)):
+            continue
+        if _is_refused(business, member, value, contract):
+            followed.lines.append(f"Google's {member} of the business is left out")
+            continue
+        followed.business[member] = value
+        followed.digests[member] = _digest(value)
+        if value != old:
+            changed.append(member)
+    if changed:
+        followed.lines.append(f"business, after Google's profile: {', '.join(changed)}")
+    return followed
+
+
+def language_offer(business: Mapping[str, Json], profile: Object) -> list[str]:
+    """A line that names Google's language while the owner has given none."""
+    language = profile.get("languageCode")
+    if business.get("language") or not isinstance(language, str):
+        return []
+    return [f'Google\'s language of the profile is {language}: "language" of business']
+
+
+def _may_follow(member: str, value: Json, digests: Mapping[str, str]) -> bool:
+    if member in digests:
+        return _digest(value) == digests[member]
+    return _is_unfilled(value)
+
+
+def _is_unfilled(value: Json) -> bool:
+    """Whether a member says nothing; an address may be an object of nulls."""
+    if isinstance(value, dict):
+        return all(part is None for part in value.values())
+    return value is None
+
+
+def _is_refused(
+    business: Mapping[str, Json], member: str, value: Json, contract: Contract
+) -> bool:
+    candidate = {"business": {**business, member: value}, "reviews": []}
+    paths = [path for path, _ in contract.reviews_file.violations(candidate)]
+    return any(path[:2] == ("business", member) for path in paths)
+
+
+def _digest(value: Json) -> str:
+    return hashlib.sha256(encode(value)).hexdigest()[:16]
+
+
+# ---- The members ----
+
+
+def members_of(profile: Object) -> dict[str, Json]:
+    """The members of `business` that a profile has, null where it is silent.
+
+    Raises GoogleFault for another shape.
+    """
+    categories = _object(profile, "categories")
+    return {
+        "name": _text(profile, "title"),
+        "description": _text(_object(profile, "profile"), "description"),
+        "category": _text(_object(categories, "primaryCategory"), "displayName"),
+        "url": _text(profile, "websiteUri"),
+        "telephone": _text(_object(profile, "phoneNumbers"), "primaryPhone"),
+        "address": _address(_object(profile, "storefrontAddress")),
+        "geo": _position(_object(profile, "latlng")),
+        "hours": hours_of(_objects(_object(profile, "regularHours"), "periods")),
+        "service_areas": _service_areas(_object(profile, "serviceArea")),
+        "review_url": _text(_object(profile, "metadata"), "newReviewUri"),
+    }
+
+
+def _address(address: Object) -> Json:
+    if not address:
+        return None
+    lines = address.get("addressLines") or []
+    if not isinstance(lines, list):
+        raise odd_answer("addressLines")
+    return {
+        "street": ", ".join(clean(str(line)) for line in lines) or None,
+        "locality": _text(address, "locality"),
+        "region": _text(address, "administrativeArea"),
+        "postal_code": _text(address, "postalCode"),
+        "country": _text(address, "regionCode"),
+    }
+
+
+def _position(position: Object) -> Json:
+    if not position:
+        return None
+    # An absent number is 0, as everywhere in Google's JSON.
+    names = ("latitude", "longitude")
+    return {name: position.get(name, 0) for name in names}
+
+
+def _service_areas(area: Object) -> Json:
+    places = _objects(_object(area, "places"), "placeInfos")
+    names = [_text(place, "placeName") for place in places]
+    return [name for name in names if name] or None
+
+
+def _text(holder: Object, key: str) -> str | None:
+    value = holder.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise odd_answer(key)
+    return clean(value) or None
+
+
+def _object(holder: Object, key: str) -> Object:
+    value = holder.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise odd_answer(key)
+    return value
+
+
+def _objects(holder: Object, key: str) -> list[Object]:
+    values = holder.get(key) or []
+    if not isinstance(values, list) or not all(isinstance(v, dict) for v in values):
+        raise odd_answer(key)
+    return values
+
+
+# ---- Hours ----
+
+DAYS = (
+    "Monday",
+    "Tuesday",
+    "Wednesday",
+    "Thursday",
+    "Friday",
+    "Saturday",
+    "Sunday",
+)
+DAY_NAMES = {day.upper(): day for day in DAYS}
+
+
+def hours_of(periods: Iterable[Object]) -> Json:
+    """Opening hours in the form of `hours`; days with equal hours are one entry."""
+    days_by_hours = dict[tuple[str, str], list[str]]()
+    for period in periods:
+        day = DAY_NAMES.get(str(period.get("openDay")))
+        if day is None or period.get("closeDay") not in DAY_NAMES:
+            raise odd_answer("openDay or closeDay")
+        hours = (_clock_time(period, "openTime"), _clock_time(period, "closeTime"))
+        days = days_by_hours.setdefault(hours, [])
+        if day not in days:
+            days.append(day)
+    entries = list[Json]()
+    for (opens, closes), days in days_by_hours.items():
+        ordered = sorted(days, key=DAYS.index)
+        entries.append({"days": ordered, "opens": opens, "closes": closes})
+    return entries or None
+
+
+def _clock_time(period: Object, key: str) -> str:
+    """A time of day. An absent zero is 0, and 24:00 is the end of the day."""
+    time = _object(period, key)
+    hours = time.get("hours", 0)
+    minutes = time.get("minutes", 0)
+    if not isinstance(hours, int) or not isinstance(minutes, int):
+        raise odd_answer(key)
+    return f"{hours:02}:{minutes:02}"
