@@ -278,6 +278,16 @@ def sync_to_disk(descriptor: int) -> None:
     os.fsync(descriptor)
 
 
+def check_size(path: Path, content: bytes) -> None:
+    """Raises OSError for content that no command could read again."""
+    if len(content) > LARGEST_FILE_BYTES:
+        size = f"it would have {len(content) / 2**20:.0f} MiB"
+        limit = f"the {LARGEST_FILE_BYTES / 2**20:.0f} MiB that can be read again"
+        raise OSError(
+            None, f"{size}, more than {limit}; nothing was written", str(path)
+        )
+
+
 def write(
     path: Path, content: bytes, sync: Callable[[int], None] = sync_to_disk
 ) -> None:

@@ -204,6 +204,8 @@ class Reading:
             changes = dict[str, bytes]()
             yield changes
             for file, content in changes.items():
+                files.check_size(self._options.data / file, content)
+            for file, content in changes.items():
                 files.write(self._options.data / file, content)
 
 

@@ -124,6 +124,22 @@ def practice(tmp_path: Path, server: ModelServer) -> Practice:
     return practice
 
 
+# ---- What is written can be read again ----
+
+
+def test_annotations_never_outgrow_what_can_be_read_again(
+    practice: Practice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit_bytes = (practice.data / "reviews.json").stat().st_size
+    monkeypatch.setattr(files, "LARGEST_FILE_BYTES", limit_bytes)
+
+    status = practice.run()
+
+    assert status == EXIT_FAILURE
+    assert "that can be read again; nothing was written" in practice.errors.getvalue()
+    assert (practice.data / "annotations.json").stat().st_size <= limit_bytes
+
+
 # ---- From export to page ----
 
 TOOLS = {  # arguments, and a part of the answer
