@@ -130,13 +130,52 @@ mkdir /etc/systemd/system/reviewsd-insights.service.d
   > /etc/systemd/system/reviewsd-insights.service.d/key.conf
 systemctl daemon-reload; systemctl start reviewsd-insights
 journalctl -u reviewsd-insights --no-pager > /out/insights
+cd /out; ln -s /clone/deploy deploy
+/out/bin/python /out/fake_google.py & FAKE=$!
+for _ in $(seq 100); do test -e google.json && break; sleep 0.1; done
+mkdir /etc/systemd/system/reviewsd-google.service.d
+printf '[Service]\nExecStart=\nExecStart=/out/bin/python /out/ask_google.py %%d/google.json\n' \
+  > /etc/systemd/system/reviewsd-google.service.d/fake.conf
+{shell_block("docs/google.md", "   sudo install -m 600 google.json")}
+systemctl start reviewsd-google; systemctl start reviewsd-google
+kill $FAKE
+grep -c '"rating"' /srv/reviews/reviews.json > /out/from_google
+journalctl -u reviewsd-google --no-pager > /out/google_log
+stat -c '%U %a' /srv/reviews/reviews.json /etc/reviewsd-google.json > /out/google_modes
+cd /clone
+
 systemctl is-enabled reviewsd reviewsd@bakery reviewsd-import.path reviewsd-import.timer \
-  reviewsd-insights.timer > /out/enabled
+  reviewsd-insights.timer reviewsd-google.timer > /out/enabled
 
 echo '{{' > /srv/reviews/reviews.json
 systemctl restart reviewsd
 property SubState > /out/after_bad_data
 touch /out/end
+"""
+
+# A fake of Google, whose addresses the unit's own command line cannot take.
+FAKE_GOOGLE = """
+import sys, threading
+sys.path.insert(0, "/clone/tests")
+from lab.google_lab import FakeGoogle
+
+with FakeGoogle() as google:
+    google.now = "2026-11-02T10:00:00+00:00"  # after the Takeout
+    google.has([0, 1, 2, 3, 40])
+    open("/out/google.url", "w").write(google.url)
+    open("/out/google.json", "w").write(google.key)
+    threading.Event().wait()
+"""
+ASK_GOOGLE = """
+import sys
+from reviewslib.importer import command
+from reviewslib.importer.google import Connection
+from reviewslib.importer.google_http import Endpoints
+
+url = open("/out/google.url").read()
+endpoints = Endpoints(url, f"{url}/token", f"{url}/v1", f"{url}/v1", f"{url}/v4")
+words = ["--google", sys.argv[1], "--data", "/srv/reviews"]
+sys.exit(command.main(words, connection=Connection(endpoints)))
 """
 
 
@@ -153,6 +192,7 @@ def booted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     takeout(out / EXPORT, [item(number) for number in range(4)])
     (out / "bin").mkdir()
     scripts = {"script": SCRIPT}
+    scripts |= {"fake_google.py": FAKE_GOOGLE, "ask_google.py": ASK_GOOGLE}
     for name, arguments in PROGRAMS.items():
         scripts[f"bin/{name}"] = LAUNCHER % arguments
     for name, content in scripts.items():
@@ -232,7 +272,10 @@ def test_the_service_answers_through_nginx(
         ),
         ("the unit imports an export of another user", "imported", '("rating":.*){4}'),
         ("the daemon may read what an import wrote", "modes", "^root 644$"),
-        ("the units start with the system", "enabled", r"^(enabled\n?){5}$"),
+        ("the units start with the system", "enabled", r"^(enabled\n?){6}$"),
+        ("the unit brings a review from Google", "from_google", "^5$"),
+        ("a second run finds nothing new", "google_log", "nothing new, 5 review"),
+        ("the key is for root alone", "google_modes", r"^root 644\nroot 600$"),
         ("each business has a state of its own", "two_states", r"^\S+\n\S+-bakery$"),
         (
             "the service owns the state that was moved",
