@@ -197,6 +197,8 @@ class Ledger:
             entry = self.entries[id]
             review = self.reviews[id]
             review["date"] = in_zone(entry.created, zone)
+            if entry.updated and is_googles_own(entry):
+                review["updated"] = in_zone(entry.updated, zone)
             reply = review.get("owner_reply")
             if reply:
                 date = in_zone(entry.replied, zone) or None

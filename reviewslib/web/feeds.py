@@ -310,12 +310,15 @@ def _date_time(date: str) -> str:
 
 
 def _modified(review: Mapping[str, Json]) -> str:
-    """The later date of review and reply, as a date-time."""
-    written = _date_time(review["date"])
+    """The latest of the dates of a review, its last change and its reply, as a date-time."""
+    dates = [review["date"]]
+    changed = review.get("updated")
+    if changed:
+        dates.append(changed)
     reply = review["owner_reply"]
-    if not reply or not reply.get("date"):
-        return written
-    return max(written, _date_time(reply["date"]), key=_instant)
+    if reply and reply.get("date"):
+        dates.append(reply["date"])
+    return max(map(_date_time, dates), key=_instant)
 
 
 def _instant(date_time: str) -> tuple[timedelta, str]:

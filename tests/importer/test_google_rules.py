@@ -91,3 +91,21 @@ def test_an_erased_review_stays_away_a_second_apart(shop):
     shop.take(shop.page(api_item(1, createTime=moment(1, 1))))
     # then
     assert [*shop.reviews] == [takeout_id(2)]
+
+
+def test_a_review_says_when_its_writer_last_changed_it(shop):
+    # given
+    shop.take(shop.takeout(20, [1]))
+    # when
+    shop.take(shop.takeout(21, [item(1, updateTime=moment(15), comment="Nei")]))
+    # then
+    assert shop.only()["updated"] == "2025-01-16T12:15:00-08:00"
+
+
+def test_a_table_says_nothing_of_changes(shop):
+    # when
+    shop.take(
+        shop.csv(["Ann", "5", "2025-01-02", "Good"]), "--source", "fb", "--name", "Bó"
+    )
+    # then
+    assert shop.only().get("updated") is None

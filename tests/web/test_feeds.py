@@ -293,6 +293,20 @@ def test_updated_is_the_later_instant_of_review_and_reply(
     }
 
 
+def test_a_change_of_the_review_is_a_change_of_its_entry() -> None:
+    # given
+    changed = "2025-07-01T10:00:00Z"
+    reply = {"text": "x", "date": "2025-06-04"}
+    # when
+    dataset = loaded(
+        a_file(review(date="2025-06-03", updated=changed, owner_reply=reply))
+    )
+    # then
+    (item,) = json_feed(dataset)["items"]
+    assert item["date_modified"] == changed
+    assert atom_root(dataset).findtext(f"{ATOM}updated") == changed
+
+
 def test_the_feed_is_as_new_as_its_newest_entry() -> None:
     days = ("2025-06-03", "2025-06-04T23:00:00Z", "2025-06-05T00:30:00+02:00")
     dataset = loaded(
