@@ -5,53 +5,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from lab.export_lab import PLACE, ZONE, Shop, api_item, moment, takeout_id
+from lab.export_lab import PLACE, ZONE, api_item, moment, takeout_id
 from lab.google_lab import (
     NOT_FOUND,
     OTHER_PLACE,
-    REFRESH_TOKEN,
-    SECRET,
-    TOKEN,
     FakeGoogle,
+    GoogleShop,
     error,
     location,
 )
 
 from reviewslib.importer import command
 from reviewslib.importer.google import Connection
-from reviewslib.importer.google_http import Pacing
 from reviewslib.terminal import EXIT_BAD_DATA, EXIT_FAILURE, EXIT_SUCCESS
-
-
-class GoogleShop(Shop):
-    """A data directory, and a key to a fake of Google."""
-
-    def __init__(self, root, output, google: FakeGoogle):
-        super().__init__(root, output)
-        self.google = google
-        self.key = self.file("google.json", google.key)
-        self.slept = list[float]()
-
-    def run(self, *arguments: object) -> int:
-        pacing = Pacing(sleep=self.slept.append, random=lambda: 1.0)
-        connection = Connection(endpoints=self.google.endpoints, pacing=pacing)
-        words = [*map(str, arguments), "--data", str(self.data)]
-        return command.main(words, connection=connection)
-
-    def ask(self, *arguments: object) -> str:
-        """The report of an import from Google that succeeds."""
-        return self.told("--google", self.key, *arguments)
-
-    def failed(self, *arguments: object) -> tuple[int, str]:
-        """The exit status and the errors of an import that changes no file."""
-        self.output()
-        before = self.files()
-        status = self.run("--google", self.key, *arguments)
-        assert self.files() == before
-        printed = self.output()
-        for secret in (TOKEN, REFRESH_TOKEN, SECRET, self.google.url):
-            assert secret not in printed.out + printed.err
-        return status, printed.err
 
 
 @pytest.fixture

@@ -10,11 +10,14 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from lab.export_lab import PLACE, Item, api_item
-from reviewslib.importer.google_http import Endpoints
+from lab.export_lab import PLACE, Item, Shop, api_item
+from reviewslib.importer import command
+from reviewslib.importer.google import Connection
+from reviewslib.importer.google_http import Endpoints, Pacing
 
 ACCOUNT = "accounts/9"
 OTHER_PLACE = "22"
@@ -37,6 +40,37 @@ def location(number: str = PLACE, title: str = "Bó's Bakarí", **more: Any) -> 
     return {"name": f"locations/{number}", "title": title, **more}
 
 
+class GoogleShop(Shop):
+    """A data directory, and a key to a fake of Google."""
+
+    def __init__(self, root: Path, output: Callable[[], Any], google: "FakeGoogle"):
+        super().__init__(root, output)
+        self.google = google
+        self.key = self.file("google.json", google.key)
+        self.slept = list[float]()
+
+    def run(self, *arguments: object) -> int:
+        pacing = Pacing(sleep=self.slept.append, random=lambda: 1.0)
+        connection = Connection(endpoints=self.google.endpoints, pacing=pacing)
+        words = [*map(str, arguments), "--data", str(self.data)]
+        return command.main(words, connection=connection)
+
+    def ask(self, *arguments: object) -> str:
+        """The report of an import from Google that succeeds."""
+        return self.told("--google", self.key, *arguments)
+
+    def failed(self, *arguments: object) -> tuple[int, str]:
+        """The exit status and the errors of an import that changes no file."""
+        self.output()
+        before = self.files()
+        status = self.run("--google", self.key, *arguments)
+        assert self.files() == before
+        printed = self.output()
+        for secret in (TOKEN, REFRESH_TOKEN, SECRET, self.google.url):
+            assert secret not in printed.out + printed.err
+        return status, str(printed.err)
+
+
 class FakeGoogle:
     """Google with one account; leaving its context stops it."""
 
@@ -44,6 +78,7 @@ class FakeGoogle:
         self.now = "2025-06-01T10:00:00+00:00"
         self.locations = [location()]
         self.reviews = dict[str, list[Item]]()  # by location
+        self.appearing = list[Item]()  # come after the first page of a list was read
         self.hidden = set[str]()  # ids that no list has from page 2 on
         self.total: int | None = None  # instead of the true one
         # By a part of a path: what is answered instead.
@@ -134,6 +169,8 @@ class FakeGoogle:
             page["reviews"] = part
         if start + size < len(items):
             page["nextPageToken"] = str(start + size)
+        if not start and self.appearing:
+            items.append(self.appearing.pop())
         return page
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
