@@ -2,7 +2,8 @@
 
 Lists lack some, come twice, and change while they are read; Takeouts are older and newer;
 moments are a second apart; states are lost. After each run with a list that can be read
-whole, the stored reviews are those that exist: none is lost, extra or doubled.
+whole, the stored reviews are those that exist: none is lost, extra or doubled, and each
+keeps its first id.
 """
 
 import random
@@ -25,6 +26,7 @@ class GoogleYear:
             int, tuple[str, str]
         ]()  # text and moment of update, by number
         self.takeouts = list[tuple[int, list[Item]]]()  # days and reviews
+        self.ids = dict[int, str]()  # by number
         self.number = 0
 
     def live(self, day: int) -> None:
@@ -67,6 +69,8 @@ class GoogleYear:
         day, reviews = self.random.choice(self.takeouts[-3:])
         if reviews:
             self.shop.take(self.shop.takeout(day, reviews), *ANSWERS)
+            # What it was the first to bring has its ids for good.
+            self.renamed()
 
     def ask_with_trouble(self, day: int) -> None:
         """A list that lacks reviews, or to which one comes while it is read."""
@@ -83,6 +87,15 @@ class GoogleYear:
         self.google.has([self.as_api(number) for number in self.texts])
         self.google.hidden = set()
         self.google.total = None
+
+    def renamed(self) -> set[int]:
+        """The numbers of reviews that no longer have the id that they were given first."""
+        changed = set[int]()
+        for id, review in self.shop.reviews.items():
+            number = int(review["text"].split()[-2].rstrip("."))
+            if self.ids.setdefault(number, id) != id:
+                changed.add(number)
+        return changed
 
     def settle(self) -> None:
         """A run in which all is well."""
@@ -118,3 +131,4 @@ def test_after_each_whole_list_the_reviews_are_those_that_exist(
         # then
         stored = sorted(review["text"] for review in year.shop.reviews.values())
         assert stored == sorted(text for text, _ in year.texts.values())
+        assert year.renamed() == set()
