@@ -52,7 +52,6 @@ DOCUMENTS = (
     "/.well-known/openapi.json",
 )
 DOCUMENTS += ("/llms.txt", "/sitemap.xml", "/robots.txt", "/favicon.ico", "/badge.svg")
-DOCUMENTS += ("/mcp/server-card", "/.well-known/ard.json")
 SEARCH = "/api/reviews/search?query="
 SINCE = "/api/reviews/since/9999-12-31"
 HUB = "/api/websub/hub"

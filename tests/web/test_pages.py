@@ -595,7 +595,9 @@ def test_a_shell_reads_every_curl_line_as_it_is_meant() -> None:
         strange.hub,
     ]
     lines = curl_lines(llms_text(site(SAMPLE, strange)).decode())
-    assert len(commands) == 13 and lines and all(line in shown for line in lines)
+    assert len(commands) == 14
+    assert lines
+    assert all(line in shown for line in lines)
 
 
 def test_no_document_mentions_a_hub_that_is_turned_off() -> None:
