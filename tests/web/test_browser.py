@@ -458,32 +458,36 @@ def test_the_tab_key_begins_at_a_skip_link_and_its_focus_is_visible(
         assert browser.value("style(':focus').outlineStyle") != "none"
 
 
+MAX_TABS = 60  # more than the page has targets before its first review
+
+
+def tab_to(browser: Browser, target: str) -> None:
+    """Press the tab key until the element that matches `target` has the focus."""
+    for _ in range(MAX_TABS):
+        if browser.value(f"document.activeElement.matches('{target}')"):
+            return
+        browser.press(Keys.TAB)
+    pytest.fail(f"the tab key never reaches {target}")
+
+
 def test_the_form_finds_words_by_keyboard_alone_and_says_how_many(
     browser: Browser, service_of: Start
 ) -> None:
     browser.open(service_of("sample") + "/reviews")
-    for target, keys in [
-        ("#query", "BACK"),
-        ("#rating", "5"),
-        ("summary", Keys.ENTER),
-        ("#mentions_technician", "Dr. Tobias"),
-        ("button", Keys.ENTER),
-    ]:
-        while not browser.value(f"document.activeElement.matches('{target}')"):
-            browser.press(Keys.TAB)
+
+    for target, keys in [("#query", "BACK"), ("#rating", "5"), ("button", Keys.ENTER)]:
+        tab_to(browser, target)
         browser.press(keys)
     WebDriverWait(browser, 10).until(lambda browser: "query=" in browser.current_url)
+
     url = urlsplit(browser.current_url)
-    asked = {"query": "BACK", "rating": "5", "mentions_technician": "Dr. Tobias Okafor"}
-    assert (dict(parse_qsl(url.query)), url.fragment) == (asked, "results")
-    with urllib.request.urlopen(
-        url._replace(path="/api/reviews/search").geturl(), timeout=30
-    ) as answer:
+    assert dict(parse_qsl(url.query)) == {"query": "BACK", "rating": "5"}
+    assert url.fragment == "results"
+    search = url._replace(path="/api/reviews/search").geturl()
+    with urllib.request.urlopen(search, timeout=30) as answer:
         count = json.load(answer)["matched"]
     heading = browser.value("all('#results-h')[0].innerText")
-    assert heading == (
-        f"{count} reviews · Words: BACK · Stars: 5 stars · Person: Dr. Tobias Okafor"
-    )
+    assert heading == f"{count} reviews · Words: BACK · Stars: 5 stars"
 
 
 # ---- The owner's website: badge and frame in a page of another origin ----
