@@ -278,14 +278,20 @@ def sync_to_disk(descriptor: int) -> None:
     os.fsync(descriptor)
 
 
+def size_fault(content: bytes) -> str:
+    """Why no command could read this content again; empty if each could."""
+    if len(content) <= LARGEST_FILE_BYTES:
+        return ""
+    size = f"it would have {len(content) / 2**20:.0f} MiB"
+    limit = f"the {LARGEST_FILE_BYTES // 2**20} MiB that can be read again"
+    return f"{size}, more than {limit}"
+
+
 def check_size(path: Path, content: bytes) -> None:
     """Raises OSError for content that no command could read again."""
-    if len(content) > LARGEST_FILE_BYTES:
-        size = f"it would have {len(content) / 2**20:.0f} MiB"
-        limit = f"the {LARGEST_FILE_BYTES / 2**20:.0f} MiB that can be read again"
-        raise OSError(
-            None, f"{size}, more than {limit}; nothing was written", str(path)
-        )
+    fault = size_fault(content)
+    if fault:
+        raise OSError(None, f"{fault}; nothing was written", str(path))
 
 
 def write(

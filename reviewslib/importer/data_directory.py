@@ -133,14 +133,10 @@ def write_newest_export(directory: Path, stored: Stored, time: str) -> None:
 
 def check_size(name: str, content: bytes) -> None:
     """Raises BadData for content that no command could read again."""
-    limit = files.LARGEST_FILE_BYTES
-    if len(content) > limit:
-        reason = (
-            f"it would have {len(content) / 2**20:.0f} MiB, more than the "
-            f"{limit // 2**20} MiB that can be read again; import fewer files or "
-            "locations, or leave out the largest table"
-        )
-        raise refused(name, reason)
+    fault = files.size_fault(content)
+    if fault:
+        advice = "import fewer files or locations, or leave out the largest table"
+        raise refused(name, f"{fault}; {advice}")
 
 
 def delete_copies(directory: Path) -> None:
