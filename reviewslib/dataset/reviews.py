@@ -123,7 +123,7 @@ class Review:
     loose_source: str  # the loosened source
     json: memoryview  # a part of `Dataset.reviews_json`
     end: int  # of that part, in bytes from the start
-    changed_day: str  # of the review or of its reply, whichever is later
+    changed_day: str  # of the review, its last version or its reply: the latest
     has_reply: bool
 
 
@@ -265,6 +265,7 @@ def _loaded_review(review: Object, json: memoryview, end: int) -> Review:
     # Many reviews share a name, a source or a day: each is held once.
     reply = review["owner_reply"] or {}
     day = calendar_day(review)
+    updated_day = str(review["updated"] or "")[:10]
     reply_day = str(reply.get("date") or "")[:10]
     return Review(
         id=review["id"],
@@ -277,7 +278,7 @@ def _loaded_review(review: Object, json: memoryview, end: int) -> Review:
         loose_source=sys.intern(loosen(review["source"])),
         json=json,
         end=end,
-        changed_day=sys.intern(max(day, reply_day)),
+        changed_day=sys.intern(max(day, updated_day, reply_day)),
         has_reply=review["owner_reply"] is not None,
     )
 

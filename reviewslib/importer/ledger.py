@@ -197,8 +197,11 @@ class Ledger:
             entry = self.entries[id]
             review = self.reviews[id]
             review["date"] = in_zone(entry.created, zone)
-            if entry.updated and is_googles_own(entry):
+            if entry.updated:
                 review["updated"] = in_zone(entry.updated, zone)
+            else:
+                # No table says it. After a loss of the state, what was known stays.
+                review.setdefault("updated", None)
             reply = review.get("owner_reply")
             if reply:
                 date = in_zone(entry.replied, zone) or None

@@ -312,9 +312,8 @@ def _date_time(date: str) -> str:
 def _modified(review: Mapping[str, Json]) -> str:
     """The latest of the dates of a review, its last change and its reply, as a date-time."""
     dates = [review["date"]]
-    changed = review.get("updated")
-    if changed:
-        dates.append(changed)
+    if review["updated"]:
+        dates.append(review["updated"])
     reply = review["owner_reply"]
     if reply and reply.get("date"):
         dates.append(reply["date"])

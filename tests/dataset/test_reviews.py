@@ -511,8 +511,8 @@ def test_a_review_with_four_keys_is_served_with_every_key_in_order() -> None:
         b'{"business":{"name":"Larkspur"},"aggregate_rating":{"rating_value":5.0,"review_count":1,'
         b'"best_rating":5,"worst_rating":1,"distribution":{"1":0,"2":0,"3":0,"4":0,"5":1}},"reviews":['
         b'{"id":"a","author":"Ann","author_avatar_url":null,"rating":5,"date":"2025-06-01","text":null,'
-        b'"source":"unknown","source_url":null,"owner_reply":null,"verified":null,"mentioned_technicians":[],'
-        b'"mentioned_services":[],"zebra":1,"page_url":"https://r.example/reviews/a"}]}'
+        b'"source":"unknown","source_url":null,"updated":null,"owner_reply":null,"verified":null,'
+        b'"mentioned_technicians":[],"mentioned_services":[],"zebra":1,"page_url":"https://r.example/reviews/a"}]}'
     )
 
 
@@ -527,6 +527,13 @@ def test_a_review_with_four_keys_is_served_with_every_key_in_order() -> None:
 def test_a_review_changes_with_a_later_reply(replied: str | None, changed: str) -> None:
     dataset = loaded(a_file(review(owner_reply={"text": "Thanks", "date": replied})))
     assert dataset.reviews[0].changed_day == changed
+
+
+def test_a_review_changes_with_its_last_version() -> None:
+    # when
+    dataset = loaded(a_file(review(updated="2025-06-04T08:00:00Z")))
+    # then
+    assert dataset.reviews[0].changed_day == "2025-06-04"
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,8 @@ def test_the_template_is_imported_as_it_is(shop: Shop) -> None:
         "id": "fb-7",
     }
     assert shop.only() == plain | {
-        "owner_reply": {"text": "Thanks", "date": "2024-01-03"}
+        "updated": None,
+        "owner_reply": {"text": "Thanks", "date": "2024-01-03"},
     }
 
 

@@ -108,4 +108,17 @@ def test_a_table_says_nothing_of_changes(shop):
         shop.csv(["Ann", "5", "2025-01-02", "Good"]), "--source", "fb", "--name", "Bó"
     )
     # then
-    assert shop.only().get("updated") is None
+    assert shop.only()["updated"] is None
+
+
+def test_a_lost_state_leaves_what_is_known_of_changes(shop):
+    # given
+    shop.take(shop.takeout(20, [item(1, updateTime=moment(15))]), "--name", "Bó")
+    shop.lose()
+    # when
+    shop.take(
+        shop.csv(["Ann", "5", "2025-01-02", "Good"]), "--source", "fb", "--name", "Bó"
+    )
+    # then
+    changes = [review["updated"] for review in shop.reviews.values()]
+    assert changes == ["2025-01-16T12:15:00-08:00", None]

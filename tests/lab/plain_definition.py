@@ -16,7 +16,7 @@ Object = Mapping[str, Any]
 
 # ---- Served form: every key, null means absent; newest first by day, date as written and id ----
 
-NULLABLE = ("author_avatar_url", "text", "source_url", "verified")
+NULLABLE = ("author_avatar_url", "text", "source_url", "updated", "verified")
 
 
 def served_review(review: Object, insights: Object) -> dict[str, Any]:
