@@ -168,7 +168,7 @@ def test_the_log_of_a_start_has_absent_insights_and_what_is_served(
     where = [
         "--port",
         "0",
-        *write_reviews(tmp_path),
+        *write_reviews(tmp_path, business={"name": "Larkspur", "language": "en"}),
         "--state-dir",
         str(tmp_path / "state"),
     ]

@@ -3,7 +3,8 @@
 Each review is encoded once, when it is loaded. This module opens no file and no socket,
 starts no thread, reads no clock and knows nothing of HTTP.
 
-Sections: served reviews - the rating - the dataset - loading - warnings - names.
+Sections: served reviews - the rating - the dataset - loading - notes - warnings -
+names.
 """
 
 from __future__ import annotations
@@ -44,9 +45,6 @@ from reviewslib.links import REVIEW_PATH, ServiceUrls
 NEWEST_REVIEWS = 50
 # Of served JSON. It bounds pages and search results: `limit=100` is at most 6.4 MB.
 LARGEST_REVIEW_BYTES = 64 * 1024
-NO_INSIGHTS = (
-    f"{INSIGHTS_FILE} is absent: only stars and dates of the reviews are counted"
-)
 
 # ---- Served reviews: every key, null if absent; then unknown keys; `page_url` last ----
 
@@ -202,7 +200,7 @@ def load(
         reviews_digest=sha256(memoryview(reviews_json)[first:]).digest(),
         insights_json=encode(insights),
         unverified_count=len(document["reviews"]) - len(reviews),
-        notes=(NO_INSIGHTS,) if insights_file is None else (),
+        notes=tuple(_notes(document["business"], insights_file)),
         warnings=tuple(map(printable, warnings)),
     )
 
@@ -294,6 +292,20 @@ def _names(
     for review in reviews:
         names.update(dict.fromkeys(getattr(review, kind)))
     return tuple(names)
+
+
+# ---- Notes: what the operator may not know is missing ----
+
+
+def _notes(business: Object, insights_file: bytes | None) -> Iterator[str]:
+    if insights_file is None:
+        counted = "only stars and dates of the reviews are counted"
+        yield f"{INSIGHTS_FILE} is absent: {counted}"
+    if business.get("language") is None:
+        cost = "browsers and screen readers take the reviews for English"
+        remedy = 'write its tag, for example "de" or "en-GB"'
+        absent = f'{REVIEWS_FILE}: no "language" in business'
+        yield f"{absent}: {cost}; {remedy}"
 
 
 # ---- Warnings: what the operator may want to put right ----

@@ -18,7 +18,7 @@ from reviewslib.dataset.text import fold, loosen
 from reviewslib.importer import dates, texts
 from reviewslib.importer.dates import DateFormat
 from reviewslib.importer.formats import format_data
-from reviewslib.importer.options import TEMPLATE, Options, TableSettings, nonempty
+from reviewslib.importer.options import TABLE_TEMPLATE, Options, TableSettings, nonempty
 from reviewslib.importer.questions import NeedsDecision, listed
 from reviewslib.importer.texts import clean, one_line, whole_number
 
@@ -69,7 +69,7 @@ def column_index(columns: Sequence[str], name: str) -> int | None:
 
 # ---- Known headers ----
 
-COLUMNS_OF_TEMPLATE = {normalized(name): name for name in TEMPLATE}
+COLUMNS_OF_TEMPLATE = {normalized(name): name for name in TABLE_TEMPLATE}
 
 
 def default_settings(columns: Collection[str]) -> dict[str, Any]:

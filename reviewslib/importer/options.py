@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from importlib import resources
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -16,9 +17,9 @@ from reviewslib.importer.stars import GREATEST_SCALE, LEAST_SCALE
 from reviewslib.importer.texts import one_line
 
 # The header of a table that needs no --map.
-TEMPLATE: tuple[str, ...] = tuple(format_data("tables")["template"])
+TABLE_TEMPLATE: tuple[str, ...] = tuple(format_data("tables")["template"])
 # Of a table.
-FIELDS = (*TEMPLATE, "status", "title", "reply_status", "parent")
+FIELDS = (*TABLE_TEMPLATE, "status", "title", "reply_status", "parent")
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,39 @@ class Options:
     )  # of earlier tables
 
 
+# ---- Templates: what an owner fills in ----
+
+
+def _table_template() -> str:
+    return ",".join(TABLE_TEMPLATE)
+
+
+def _business_template() -> str:
+    """An example of every field of `business`, whose shapes nulls do not show."""
+    example = resources.files(__package__) / "business.json"
+    return example.read_text(encoding="utf-8").rstrip()
+
+
+TEMPLATES = {"table": _table_template, "business": _business_template}
+
+
+class _PrintTemplate(argparse.Action):
+    """Print a template and exit."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        print(TEMPLATES[values]())
+        parser.exit()
+
+
+# ---- The command line ----
+
+
 def remembered(options: Options) -> dict[str, Any]:
     """The flags that later commands remember, without absent ones."""
     values = {
@@ -88,7 +122,6 @@ def command_line() -> argparse.ArgumentParser:
         "%(prog)s FILE… --data DIR [options]",
         "Import reviews from exports into the data directory of reviewsd.",
         argument_default=argparse.SUPPRESS,
-        formatter_class=argparse.RawDescriptionHelpFormatter,  # prints the template in one line
     )
     add = parser.add_argument
     yes_or_no = argparse.BooleanOptionalAction
@@ -209,9 +242,11 @@ def command_line() -> argparse.ArgumentParser:
     )
     add(
         "--template",
-        action="version",
-        version=",".join(TEMPLATE),
-        help="print a header for tables",
+        action=_PrintTemplate,
+        nargs="?",
+        choices=list(TEMPLATES),
+        const="table",
+        help="print a header for tables, or an example of each field of business",
     )
     add(
         "--count",

@@ -579,8 +579,8 @@ def test_absent_insights_are_a_note_and_are_counted_from_the_reviews() -> None:
     )
     dataset = loaded(document)
     empty = json.loads(loaded(document, {}).insights_json)
-    assert dataset.notes == (
-        "insights.json is absent: only stars and dates of the reviews are counted",
+    assert dataset.notes[0] == (
+        "insights.json is absent: only stars and dates of the reviews are counted"
     )
     said = json.loads(dataset.insights_json)
     assert said == empty | compute_insights(served(dataset)) | {
@@ -592,9 +592,19 @@ def test_absent_insights_are_a_note_and_are_counted_from_the_reviews() -> None:
 
 
 def test_good_files_give_neither_notes_nor_warnings() -> None:
-    for dataset in (loaded(*small.GOOD_FILES.values()), loaded(a_file(review()), {})):
+    english = a_file(review(), business={"name": "X", "language": "en"})
+    for dataset in (loaded(*small.GOOD_FILES.values()), loaded(english, {})):
         assert dataset.notes == dataset.warnings == ()
     assert loaded(a_file(review())).warnings == ()
+
+
+def test_a_business_without_a_language_is_a_note_that_says_what_it_costs() -> None:
+    dataset = loaded(a_file(business={"name": "X"}), {})
+
+    assert dataset.notes == (
+        'reviews.json: no "language" in business: browsers and screen readers take '
+        'the reviews for English; write its tag, for example "de" or "en-GB"',
+    )
 
 
 ENTRY = {"id": "x", "label": "X", "example_review_ids": ["q"]}

@@ -1,8 +1,13 @@
 """Words of a command line become values, and what cannot be right is refused."""
 
-import pytest
+import json
 
+import pytest
+from lab.small_files import CONTRACT, DOCUMENT
+
+from reviewslib.dataset.reviews import load
 from reviewslib.importer.options import Options, parse, remembered
+from reviewslib.links import ServiceUrls
 
 
 def parsed(*words: str) -> Options:
@@ -45,3 +50,42 @@ def test_only_what_was_said_is_remembered() -> None:
     options = parsed("--zone", "Europe/Berlin", "--no-avatars", "--location", "5")
 
     assert remembered(options) == {"zone": "Europe/Berlin", "avatars": False}
+
+
+def template(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    with pytest.raises(SystemExit) as ended:
+        parse(["--template", *words])
+    assert not ended.value.code
+    return capsys.readouterr().out
+
+
+def test_the_template_of_a_table_is_one_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    printed = template(capsys)
+
+    assert printed.startswith("id,author,rating,date,text,")
+    assert printed.count("\n") == 1
+    assert template(capsys, "table") == printed
+
+
+def test_the_template_of_a_business_has_an_example_of_every_field(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    business = json.loads(template(capsys, "business"))["business"]
+
+    schemas = DOCUMENT["components"]["schemas"]
+    assert business.keys() == schemas["Business"]["properties"].keys()
+    assert business["address"].keys() == schemas["Address"]["properties"].keys()
+
+
+def test_the_template_of_a_business_is_served_as_it_is(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    template_file = template(capsys, "business")
+    document = json.loads(template_file) | {"reviews": []}
+
+    dataset = load(CONTRACT, json.dumps(document).encode(), b"{}", ServiceUrls())
+
+    assert dataset.business == document["business"]
+    assert dataset.notes == dataset.warnings == ()
