@@ -28,7 +28,7 @@ from reviewslib.importer.headers import (
 from reviewslib.importer.names import checked_name, is_shared, nameless_author
 from reviewslib.importer.options import Options
 from reviewslib.importer.questions import listed, no_export
-from reviewslib.importer.texts import BadRecord, one_line
+from reviewslib.importer.texts import BadRecord, clean_line
 
 # ---- The table ----
 
@@ -76,7 +76,7 @@ def read_csv(
 
 def _table(export: Export, rows: Sequence[Row], time: str) -> Table:
     """Raises BadData and NeedsDecision."""
-    names = [one_line(name) for name in rows[0].cells]
+    names = [clean_line(name) for name in rows[0].cells]
     if sum(map(bool, names)) < len(REQUIRED):
         begin = quoted(rows[0].cells[0])
         reason = f"not a known export, and not a table; it begins with {begin}"

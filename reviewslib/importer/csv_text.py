@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from reviewslib.dataset.reviews import LARGEST_REVIEW_BYTES
 from reviewslib.importer.questions import NeedsDecision, refused
-from reviewslib.importer.texts import FORMATS, one_line
+from reviewslib.importer.texts import FORMATS, clean_line
 
 # ---- Limits: what one table may cost ----
 
@@ -63,7 +63,7 @@ def decoded_text(data: bytes, file: str) -> tuple[str, str]:
     if len(improbable) <= MAX_IMPROBABLE_SHARE * beyond_ascii:
         return text, AS_CP1252
     first = improbable[0]
-    excerpt = one_line(text[max(0, first - 10) : first + 10])
+    excerpt = clean_line(text[max(0, first - 10) : first + 10])
     reason = (
         f"not UTF-8, and its letters look damaged (“{excerpt}”); save it as “CSV UTF-8”"
     )

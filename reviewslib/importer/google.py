@@ -35,7 +35,7 @@ from reviewslib.importer.questions import NeedsDecision, listed
 from reviewslib.importer.state import Entry
 from reviewslib.importer.stored import Stored
 from reviewslib.importer.takeout import RESOURCE_NAME, Origin, add_reviews
-from reviewslib.importer.texts import one_line
+from reviewslib.importer.texts import clean_line
 
 # ---- What is asked in a run ----
 
@@ -250,7 +250,7 @@ def _place_of(item: Object, account: str) -> Place:
     return Place(
         location=number,
         name=f"{account}/{name}",
-        title=one_line(title) if isinstance(title, str) else "",
+        title=clean_line(title) if isinstance(title, str) else "",
         profile=item,
     )
 

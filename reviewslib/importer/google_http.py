@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from reviewslib.dataset.moments import utc_text
 from reviewslib.dataset.strict_json import NotJson, Object, decode
-from reviewslib.importer.texts import one_line
+from reviewslib.importer.texts import clean_line
 from reviewslib.terminal import EXIT_BAD_DATA, EXIT_FAILURE, CommandFailed
 
 # ---- Addresses ----
@@ -70,7 +70,7 @@ MAX_SENTENCE_CHARACTERS = 500
 
 def _sentence_of(error: Object) -> str:
     message = error.get("message")
-    sentence = one_line(message) if isinstance(message, str) else ""
+    sentence = clean_line(message) if isinstance(message, str) else ""
     return sentence[:MAX_SENTENCE_CHARACTERS]
 
 

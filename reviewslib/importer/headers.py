@@ -20,7 +20,7 @@ from reviewslib.importer.dates import DateFormat
 from reviewslib.importer.formats import format_data
 from reviewslib.importer.options import TABLE_TEMPLATE, Options, TableSettings, nonempty
 from reviewslib.importer.questions import NeedsDecision, listed
-from reviewslib.importer.texts import clean, one_line, whole_number
+from reviewslib.importer.texts import clean, clean_line, whole_number
 
 FORMATS = format_data("tables")
 HEADER_SETS = format_data("header_sets")
@@ -235,7 +235,7 @@ class Header:
     def _example(self, index: int) -> str:
         """The first value of a column that is not empty."""
         for row in self.rows:
-            value = one_line(row[index]) if index < len(row) else ""
+            value = clean_line(row[index]) if index < len(row) else ""
             if value:
                 return value
         return ""
@@ -252,7 +252,7 @@ class Header:
     def _cell(self, field: str, cell: str) -> str:
         if self.settings.html == "yes":
             cell = texts.without_html(cell)
-        cell = clean(cell) if field in TEXTS else one_line(cell)
+        cell = clean(cell) if field in TEXTS else clean_line(cell)
         if field == "author":
             is_empty = cell in FORMATS["nameless_cells"]
         else:
@@ -344,7 +344,7 @@ class Header:
     def _check_that_nothing_differs(self, hiding: Iterable[str]) -> None:
         for name in hiding:
             index = self.names.index(name)
-            words = {one_line(row[index]) for row in self.rows if index < len(row)}
+            words = {clean_line(row[index]) for row in self.rows if index < len(row)}
             if len(words) > 1:
                 raise self._question_of_hiding(name)
 

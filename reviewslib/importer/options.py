@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from reviewslib.importer.formats import format_data
 from reviewslib.importer.stars import GREATEST_SCALE, LEAST_SCALE
-from reviewslib.importer.texts import one_line
+from reviewslib.importer.texts import clean_line
 
 # The header of a table that needs no --map.
 TABLE_TEMPLATE: tuple[str, ...] = tuple(format_data("tables")["template"])
@@ -185,7 +185,7 @@ def command_line() -> argparse.ArgumentParser:
     )
     add(
         "--forget-author",
-        type=one_line,
+        type=clean_line,
         metavar="NAME",
         help="remove all reviews of an author for good",
     )
@@ -308,7 +308,7 @@ def _answer(text: str) -> str:
     """The owner's words, which replace the YOUR of a question."""
     if "YOUR" in re.split(r"\W", text):
         raise argparse.ArgumentTypeError("replace YOUR with your own words")
-    return one_line(text)
+    return clean_line(text)
 
 
 def _zone(text: str) -> str:

@@ -27,7 +27,7 @@ from reviewslib.importer.names import NAMELESS_AT_GOOGLE, checked_name
 from reviewslib.importer.options import Options
 from reviewslib.importer.questions import NoExport, refused
 from reviewslib.importer.stars import FORMATS as STARS
-from reviewslib.importer.texts import BadRecord, clean, one_line, original
+from reviewslib.importer.texts import BadRecord, clean, clean_line, original
 
 # ---- Takeouts: folders, archives, and single files ----
 
@@ -88,7 +88,7 @@ class _Reading:
         if items is not None:
             self._take_page(member, document, items)
         elif _is_title(member, document):
-            title = one_line(str(document.get("title") or ""))
+            title = clean_line(str(document.get("title") or ""))
             self.export.titles |= dict.fromkeys(_location_of(member), title)
         else:
             # Such as the reviews that the owner wrote, in the same archive.
@@ -316,7 +316,7 @@ def _author_of(reviewer: Object) -> str:
     """Raises BadRecord."""
     if reviewer.get("isAnonymous") is True:
         return NAMELESS_AT_GOOGLE
-    name = checked_name(one_line(_text(reviewer, "displayName")))
+    name = checked_name(clean_line(_text(reviewer, "displayName")))
     return name or NAMELESS_AT_GOOGLE
 
 

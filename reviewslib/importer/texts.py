@@ -40,7 +40,7 @@ def clean(text: str) -> str:
     return composed(text).strip()
 
 
-def one_line(text: str) -> str:
+def clean_line(text: str) -> str:
     """`text`, clean, with single spaces between its words."""
     return " ".join(clean(text).split())
 
