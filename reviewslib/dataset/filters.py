@@ -48,9 +48,7 @@ def services_named(dataset: Dataset, value: str) -> set[str]:
 def _with_name(dataset: Dataset, kind: str, value: str) -> list[Subject]:
     name = loose_value(value)
     return [
-        subject
-        for subject in dataset.subjects.of_kind(kind)
-        if name in (loosen(subject.id), loosen(subject.label))
+        subject for subject in dataset.subjects.of_kind(kind) if name in subject.names
     ]
 
 

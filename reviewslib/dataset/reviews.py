@@ -36,7 +36,7 @@ from reviewslib.dataset.reading import (
     repeated_ids,
 )
 from reviewslib.dataset.strict_json import Json, Object, encode
-from reviewslib.dataset.subjects import Subjects, subjects_of
+from reviewslib.dataset.subjects import Subjects, most_mentioned, subjects_of
 from reviewslib.dataset.text import loosen, name_words
 from reviewslib.dataset.vocabulary import ENTITY_KINDS
 from reviewslib.links import REVIEW_PATH, ServiceUrls
@@ -141,13 +141,27 @@ class Dataset:
     ]  # ids as written: those of the insights, then others that reviews mention
     sources: tuple[str, ...]  # as written, the most frequent first
     subjects: Subjects
-    figures: Object  # `average_and_distribution` of `reviews`, whatever the file says
+    figures: Object  # `figures_of` all reviews, whatever the file says
     reviews_json: bytes  # the whole document
     reviews_digest: bytes  # SHA-256 of the encoded reviews alone
     insights_json: bytes
     unverified_count: int  # reviews that are left out
     notes: tuple[str, ...]  # for the operator; not warnings
     warnings: tuple[str, ...]  # for the operator
+
+
+def figures_of(reviews: Iterable[Review], subjects: Subjects) -> dict[str, Json]:
+    """What a result says of all its matches.
+
+    Those are `average_rating`, `distribution` and `people`: whom most of them mention.
+    """
+    ratings = []
+    names = list[str]()
+    for review in reviews:
+        ratings.append(review.rating)
+        names += review.technicians
+    figures = average_and_distribution(ratings)
+    return {**figures, "people": most_mentioned(subjects, names)}
 
 
 # ---- Loading ----
@@ -183,6 +197,7 @@ def load(
     first = len(document_of(frame, ())) - len("]}")
     reviews = _loaded_reviews(served, encoded, memoryview(reviews_json), first)
     people = _names("technicians", "label", reviews, insights)
+    subjects = subjects_of(insights, served)
     warnings = _warnings(document["business"], insights, rating, served)
     return Dataset(
         business=document["business"],
@@ -194,8 +209,8 @@ def load(
         technicians={name: name_words(name) for name in people},
         services=_names("services", "id", reviews, insights),
         sources=sources_of(review["source"] for review in served),
-        subjects=subjects_of(insights, served),
-        figures=average_and_distribution(review.rating for review in reviews),
+        subjects=subjects,
+        figures=figures_of(reviews, subjects),
         reviews_json=reviews_json,
         reviews_digest=sha256(memoryview(reviews_json)[first:]).digest(),
         insights_json=encode(insights),

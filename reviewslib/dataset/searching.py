@@ -9,13 +9,10 @@ Sections: lists - search - since - neighbours.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import chain
 from typing import NamedTuple
 
-from reviewslib.dataset.figures import average_and_distribution
 from reviewslib.dataset.filters import (
     Reviews,
     count_since,
@@ -33,14 +30,11 @@ from reviewslib.dataset.query import (
     echo,
     read_day,
 )
-from reviewslib.dataset.reviews import Dataset, Review, document_of
+from reviewslib.dataset.reviews import Dataset, Review, document_of, figures_of
 from reviewslib.dataset.strict_json import Json
 from reviewslib.dataset.text import loose_words
 
 # ---- Lists ----
-
-# The kind of subjects that `people` counts.
-PEOPLE = "technicians"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,33 +56,19 @@ def _page(dataset: Dataset, matches: Reviews, query: Query) -> ReviewList:
     """
     page = matches[query.offset : query.offset + query.limit]
     frame: dict[str, Json] = {"matched": len(matches), "returned": len(page)}
+    # Counting takes longer than finding: what everything passes is not counted again.
+    is_whole = len(matches) == len(dataset.reviews)
+    frame |= dataset.figures if is_whole else figures_of(matches, dataset.subjects)
     if not filters_of(query):
-        frame.update(dataset.figures)
-        return ReviewList(frame, page)
-    frame |= average_and_distribution(review.rating for review in matches)
-    frame["people"] = _people(dataset, matches)
+        del frame["people"]
     if query.mentions:
         meant = meant_by(dataset, query.mentions)
         frame["meant"] = [subject.said() for subject in meant[:MAX_MEANT]]
     return ReviewList(frame, page)
 
 
-# People whom most matches mention: enough to answer "who is good with …".
-MAX_PEOPLE = 5
 # Subjects that a value can mean: a word that most labels have says nothing.
 MAX_MEANT = 20
-
-
-def _people(dataset: Dataset, matches: Reviews) -> list[dict[str, Json]]:
-    """The people whom most of `matches` mention, with the number of these matches."""
-    mentioned = chain.from_iterable(review.technicians for review in matches)
-    counts = Counter(mentioned).most_common(MAX_PEOPLE)
-    if not counts:
-        return []
-    ids = {person.label: person.key for person in dataset.subjects.of_kind(PEOPLE)}
-    return [
-        {"mentions": ids[name], "label": name, "count": count} for name, count in counts
-    ]
 
 
 # ---- Search ----

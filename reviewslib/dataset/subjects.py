@@ -10,12 +10,12 @@ Sections: the index - making it - names that callers type.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from reviewslib.dataset.strict_json import Json, Object
-from reviewslib.dataset.text import MAX_WORDS, loose_value, loosen
+from reviewslib.dataset.text import MAX_WORDS, beginning_with, loose_value, loosen
 from reviewslib.dataset.vocabulary import ENTITY_KINDS, KINDS, NAME_KEYS, SENTIMENTS
 
 Ids = frozenset[str]  # of reviews
@@ -30,6 +30,7 @@ class Subject:
     kind: str  # one of KINDS
     id: str
     label: str
+    names: frozenset[str]  # the loosened id and label
     words: frozenset[str]  # the loosened words of the label
     review_ids: Ids
     judged: Mapping[str, Ids]  # by sentiment; empty for other kinds than aspects
@@ -57,60 +58,75 @@ class Subject:
 class Subjects:
     """All subjects of a dataset."""
 
-    by_key: Mapping[str, Subject]  # kinds and entries in the order of the insights
+    # Kinds and entries in the order of the insights; then what only reviews name.
+    by_key: Mapping[str, Subject]
+    people: Mapping[str, Subject]  # by the name in reviews
     judged: Mapping[str, Ids]  # by sentiment: the reviews with any aspect judged so
-    words: frozenset[str]  # of all labels
+    words: Sequence[str]  # of all labels, sorted
 
     def of_kind(self, kind: str) -> list[Subject]:
         """The subjects of a kind."""
         return [subject for subject in self.by_key.values() if subject.kind == kind]
 
 
+# People whom most reviews mention: enough to answer "who is good with …".
+MAX_PEOPLE = 5
+
+
+def most_mentioned(subjects: Subjects, names: Iterable[str]) -> list[dict[str, Json]]:
+    """The people who have most of `names`, one for each mention, with their counts."""
+    counts = Counter(names)
+    # A name that is the id of somebody else leads to nobody.
+    for name in counts.keys() - subjects.people.keys():
+        del counts[name]
+    return [
+        {"mentions": subjects.people[name].key, "label": name, "count": count}
+        for name, count in counts.most_common(MAX_PEOPLE)
+    ]
+
+
 # ---- Making the index ----
 
 # Of a kind: the ids of reviews by the name in `per_review`.
-ByName = Mapping[str, list[str]]
+ByName = Mapping[str, Collection[str]]
 # By the id of an aspect and a sentiment: the ids of reviews.
 Judgements = Mapping[tuple[str, str], set[str]]
 
 
 def subjects_of(insights: Object, reviews: Sequence[Object]) -> Subjects:
     """The subjects of an InsightsFile and of reviews in served form."""
-    annotations = insights["per_review"]
-    served = {review["id"] for review in reviews}
-    judgements = _judgements(annotations, reviews)
-    mentions = _mentions(annotations, reviews)
+    ids = [review["id"] for review in reviews]
+    # Each is found once: of many reviews, that takes as long as reading it.
+    annotations = [insights["per_review"].get(id, NOTHING) for id in ids]
+    judgements = _judgements(ids, annotations)
+    mentions = _mentions(ids, annotations, reviews)
     mentions["aspects"] = _by_aspect(judgements)
+    served = frozenset(ids)
     by_key: dict[str, Subject] = {}
-    for kind in KINDS:
-        by_name = mentions[kind]
-        for entry in [*_entries(kind, insights), *_unlisted(kind, insights, by_name)]:
-            subject = _subject(kind, entry, by_name, served, judgements)
-            by_key.setdefault(subject.key, subject)
+    for kind, entry in [*_entries(insights), *_unlisted(insights, mentions)]:
+        subject = _subject(kind, entry, mentions[kind], served, judgements)
+        by_key.setdefault(subject.key, subject)
+    subjects = by_key.values()
     return Subjects(
         by_key=by_key,
+        people={it.label: it for it in subjects if it.kind == "technicians"},
         judged=_judged_anyhow(judgements),
-        words=frozenset().union(*(subject.words for subject in by_key.values())),
+        words=sorted(frozenset().union(*(subject.words for subject in subjects))),
     )
 
 
-def _entries(kind: str, insights: Object) -> Sequence[Object]:
+def _entries(insights: Object) -> Iterator[tuple[str, Object]]:
+    """The entries of the insights, with their kinds."""
+    for kind in KINDS:
+        for entry in entries_of_kind(insights, kind):
+            yield kind, entry
+
+
+def entries_of_kind(insights: Object, kind: str) -> Sequence[Object]:
+    """The entries of one of KINDS in an InsightsFile."""
     place = insights["entities"] if kind in ENTITY_KINDS else insights
     entries: Sequence[Object] = place[kind]
     return entries
-
-
-def _unlisted(kind: str, insights: Object, by_name: ByName) -> Iterator[Object]:
-    """Entries for people and services that reviews mention and the insights do not list.
-
-    Their name is their id. Of other kinds an id without an entry has no label to show.
-    """
-    if kind not in REVIEW_KEYS:
-        return
-    listed = {entry[NAME_KEYS[kind]] for entry in _entries(kind, insights)}
-    for name in by_name:
-        if name not in listed:
-            yield {"id": name, "label": name, "example_review_ids": ()}
 
 
 # Kinds that a review itself lists, in served form from its annotation if it does not.
@@ -120,57 +136,75 @@ REVIEW_KEYS = {
 }
 
 
+def _unlisted(
+    insights: Object, mentions: Mapping[str, ByName]
+) -> Iterator[tuple[str, Object]]:
+    """Entries for people and services that reviews mention and the insights do not list.
+
+    Their name is their id. Of other kinds an id without an entry has no label to show.
+    """
+    for kind in REVIEW_KEYS:
+        listed = {entry[NAME_KEYS[kind]] for entry in entries_of_kind(insights, kind)}
+        for name in mentions[kind]:
+            if name not in listed:
+                yield kind, {"id": name, "label": name, "example_review_ids": ()}
+
+
 # Kinds that only an annotation lists, by id. Aspects are listed with a judgement.
 ANNOTATED_KINDS = ("problems", "service_areas", "topics")
 NOTHING: Object = {}
 
 
 def _mentions(
-    annotations: Mapping[str, Object], reviews: Iterable[Object]
+    ids: Sequence[str], annotations: Sequence[Object], reviews: Sequence[Object]
 ) -> dict[str, ByName]:
     """By kind, but for aspects: what reviews speak of."""
-    mentions: dict[str, ByName] = {kind: defaultdict(list) for kind in KINDS}
-    # One pass for all kinds: of many reviews, finding an annotation takes longest.
-    for review in reviews:
-        id = review["id"]
-        for kind, key in REVIEW_KEYS.items():
-            for name in review[key]:
-                mentions[kind][name].append(id)
-        annotation = annotations.get(id, NOTHING)
-        for kind in ANNOTATED_KINDS:
-            for name in annotation.get(kind) or ():
-                mentions[kind][name].append(id)
+    mentions = {}
+    for kind, key in REVIEW_KEYS.items():
+        mentions[kind] = _by_name(ids, (review[key] for review in reviews))
+    for kind in ANNOTATED_KINDS:
+        lists = (annotation.get(kind) for annotation in annotations)
+        mentions[kind] = _by_name(ids, lists)
     return mentions
 
 
-def _judgements(
-    annotations: Mapping[str, Object], reviews: Iterable[Object]
-) -> Judgements:
+def _by_name(ids: Iterable[str], lists: Iterable[Iterable[str] | None]) -> ByName:
+    """The ids by name; `lists` has the names of each id."""
+    by_name = defaultdict[str, list[str]](list)
+    for id, names in zip(ids, lists, strict=True):
+        for name in names or ():
+            by_name[name].append(id)
+    return by_name
+
+
+def _judgements(ids: Iterable[str], annotations: Iterable[Object]) -> Judgements:
     """How reviews judge aspects, each aspect once, as the figures count.
 
     A review that praises and criticizes an aspect is neutral about it
     (`joint_sentiment`). Sets say it for all reviews at once, three times as fast.
     """
-    said = defaultdict[tuple[str, str], set[str]](set)
-    for review in reviews:
-        id = review["id"]
-        for mention in annotations.get(id, NOTHING).get("aspects") or ():
-            said[mention["id"], mention["sentiment"]].add(id)
+    mentions = defaultdict[tuple[str, str], list[str]](list)
+    for id, annotation in zip(ids, annotations, strict=True):
+        for mention in annotation.get("aspects") or ():
+            mentions[mention["id"], mention["sentiment"]].append(id)
+    said = {judgement: set(mentioning) for judgement, mentioning in mentions.items()}
     judgements = {}
-    for aspect in {aspect for aspect, _ in said}:
-        praise = said[aspect, "positive"]
-        criticism = said[aspect, "negative"]
+    for aspect in dict.fromkeys(aspect for aspect, _ in said):
+        praise = said.get((aspect, "positive"), set())
+        criticism = said.get((aspect, "negative"), set())
+        neutral = said.get((aspect, "neutral"), set())
         judgements[aspect, "positive"] = praise - criticism
         judgements[aspect, "negative"] = criticism - praise
-        everything = praise | criticism | said[aspect, "neutral"]
-        judgements[aspect, "neutral"] = everything - (praise ^ criticism)
+        judgements[aspect, "neutral"] = (praise & criticism) | (
+            neutral - praise - criticism
+        )
     return judgements
 
 
 def _by_aspect(judgements: Judgements) -> ByName:
-    by_name = defaultdict[str, list[str]](list)
+    by_name = defaultdict[str, set[str]](set)
     for (aspect, _), ids in judgements.items():
-        by_name[aspect].extend(ids)
+        by_name[aspect] |= ids
     return by_name
 
 
@@ -185,7 +219,7 @@ def _subject(
     kind: str,
     entry: Object,
     by_name: ByName,
-    served: set[str],
+    served: Ids,
     judgements: Judgements,
 ) -> Subject:
     examples = entry["example_review_ids"]
@@ -202,6 +236,7 @@ def _subject(
         kind=kind,
         id=entry["id"],
         label=entry["label"],
+        names=frozenset(map(loosen, (entry["id"], entry["label"]))),
         words=frozenset(label_words(entry["label"])),
         review_ids=frozenset(ids),
         judged=judged,
@@ -224,23 +259,19 @@ def label_words(text: str) -> list[str]:
 
 
 def subjects_named(
-    subjects: Iterable[Subject], value: str, words: Iterable[str]
+    subjects: Iterable[Subject], value: str, words: Sequence[str]
 ) -> list[Subject]:
     """The subjects that `value` means: a `key`; else an id or label; else words of labels.
 
     All words of `value` must stand in the label, in any order and with another ending;
-    the first MAX_WORDS count. `words` are those of all labels.
+    the first MAX_WORDS count. `words` are those of all labels, sorted.
     """
     name = loose_value(value)
     candidates = list(subjects)
     with_key = [subject for subject in candidates if loosen(subject.key) == name]
     if with_key:
         return with_key
-    exact = [
-        subject
-        for subject in candidates
-        if name in (loosen(subject.id), loosen(subject.label))
-    ]
+    exact = [subject for subject in candidates if name in subject.names]
     if exact:
         return exact
     sought = list(dict.fromkeys(WORD.findall(name)))[:MAX_WORDS]
@@ -255,9 +286,15 @@ def subjects_named(
     ]
 
 
-def _alike(word: str, words: Iterable[str]) -> set[str]:
-    """Those of `words` that are `word`, but for their ending."""
-    return {other for other in words if other == word or _differ_in_ending(word, other)}
+def _alike(word: str, words: Sequence[str]) -> set[str]:
+    """Those of the sorted `words` that are `word`, but for their ending."""
+    # Words that differ in their ending begin with at least these letters.
+    beginning = word[: max(SHORTEST_BEGINNING, len(word) - LONGEST_ENDING)]
+    return {
+        other
+        for other in beginning_with(words, beginning)
+        if other == word or _differ_in_ending(word, other)
+    }
 
 
 def _differ_in_ending(first: str, second: str) -> bool:

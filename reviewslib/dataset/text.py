@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain, groupby
 
@@ -108,6 +110,15 @@ MAX_WORDS = 8
 def loose_words(text: str) -> list[str]:
     """The first MAX_WORDS different words of the loosened `text`."""
     return list(dict.fromkeys(loosen(text).split()))[:MAX_WORDS]
+
+
+def beginning_with(words: Sequence[str], beginning: str) -> Sequence[str]:
+    """Those of the sorted `words` that begin with `beginning`."""
+    first = bisect_left(words, beginning)
+    end = bisect_left(
+        words, True, lo=first, key=lambda word: not word.startswith(beginning)
+    )
+    return words[first:end]
 
 
 # A character with the marks that follow it.

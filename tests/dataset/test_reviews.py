@@ -323,6 +323,8 @@ TECHNICIANS = [
     "Okafor, Ngozi",
     "DR. JOSÉ ĆALIĆ",
     "dr. jose\u0301 c\u0301alic\u0301",
+    # The id of a person in the insights.
+    "t",
 ]
 SERVICE_IDS = ["massage", "Massage", "rehab", "straße", "STRASSE"]
 LABELS = ["Massage therapy", "REHAB", "massage", "Größe", "gro\u0308sse"]

@@ -147,6 +147,35 @@ def test_people_are_those_whom_most_matches_mention() -> None:
     ]
 
 
+def test_a_name_that_is_the_id_of_somebody_else_is_nobodys() -> None:
+    named = [review("a", mentioned_technicians=["ann"])]
+    named.append(review("b", mentioned_technicians=["Ann Lee"]))
+    people = {"technicians": [entry("ann", "Ann Lee")]}
+    dataset = loaded(a_file(*named), {"entities": people})
+
+    result = result_of(dataset, min_rating=1)
+
+    assert [it["label"] for it in result["people"]] == ["Ann Lee"]
+
+
+def test_a_filter_that_all_pass_has_people() -> None:
+    result = result_of(THREE, min_rating=1)
+
+    assert result["matched"] == 3
+    assert [it["label"] for it in result["people"]] == ["Ann", "Bo"]
+
+
+def test_names_that_only_reviews_have_stand_after_all_entries() -> None:
+    crowd = [review(str(n), mentioned_technicians=[f"Parker {n}"]) for n in range(30)]
+    parks = {"topics": [entry("park", "Parker and friends")]}
+    dataset = loaded(a_file(*crowd), parks)
+
+    meant = result_of(dataset, mentions="parkers")["meant"]
+
+    assert meant[0]["mentions"] == "topics/park"
+    assert len(meant) == 20
+
+
 def test_a_result_says_what_a_value_means_with_the_reviews_of_each() -> None:
     result = result_of(THREE, mentions="waits")
 

@@ -100,7 +100,7 @@ SENTIMENTS = ("positive", "neutral", "negative")
 
 
 def entries_of(kind: str, insights: Object) -> list[Object]:
-    """The entries of a kind in the insights, then the names that no entry has."""
+    """The entries of a kind in the insights."""
     places = (insights, insights.get("entities") or {})
     return [entry for place in places for entry in place.get(kind) or []]
 
@@ -138,33 +138,50 @@ def judgement(aspect: str, review: Object, insights: Object) -> str | None:
 
 
 def subjects(reviews: Sequence[Object], insights: Object) -> list[dict[str, Any]]:
-    """All subjects: kind, id, label and `ids`, the ids of reviews that speak of each."""
+    """All subjects: kind, id, label and `ids`, the ids of reviews that speak of each.
+
+    The entries of the insights come first, then people and services that only reviews
+    name; of several with the same kind and id the first counts.
+    """
     found: list[dict[str, Any]] = []
-    for kind in KINDS:
-        key = name_key(kind)
-        entries = entries_of(kind, insights)
-        listed = [entry[key] for entry in entries]
-        named = [name for each in reviews for name in names_in(kind, each, insights)]
-        if kind in ("technicians", "services"):
-            entries += [
-                {"id": name, "label": name} for name in named if name not in listed
-            ]
-        for entry in entries:
-            ids = [
-                each["id"]
-                for each in reviews
-                if entry[key] in names_in(kind, each, insights)
-            ]
-            subject = {"kind": kind, "id": entry["id"], "label": entry["label"]}
-            if not named and entry.get("example_review_ids"):
-                served_ids = [each["id"] for each in reviews]
-                ids = [id for id in entry["example_review_ids"] if id in served_ids]
-                subject["examples_of"] = entry.get("mention_count")
-            if not any(
-                (other["kind"], other["id"]) == (kind, entry["id"]) for other in found
-            ):
-                found.append({**subject, "ids": ids})
-    return found
+    for is_listed in (True, False):
+        for kind in KINDS:
+            entries = entries_of(kind, insights)
+            if not is_listed:
+                entries = unlisted(kind, reviews, insights)
+            for entry in entries:
+                found.append(subject_of(kind, entry, reviews, insights))
+    keys = [(it["kind"], it["id"]) for it in found]
+    return [it for at, it in enumerate(found) if keys.index(keys[at]) == at]
+
+
+def unlisted(
+    kind: str, reviews: Sequence[Object], insights: Object
+) -> list[dict[str, Any]]:
+    """Entries for the people or services that reviews name and no entry has."""
+    if kind not in ("technicians", "services"):
+        return []
+    listed = [entry[name_key(kind)] for entry in entries_of(kind, insights)]
+    named = [name for each in reviews for name in names_in(kind, each, insights)]
+    return [{"id": name, "label": name} for name in named if name not in listed]
+
+
+def subject_of(
+    kind: str, entry: Object, reviews: Sequence[Object], insights: Object
+) -> dict[str, Any]:
+    """An entry as a subject; its examples, where no review is known to name its kind."""
+    subject = {"kind": kind, "id": entry["id"], "label": entry["label"]}
+    examples = entry.get("example_review_ids") or []
+    is_named = any(names_in(kind, each, insights) for each in reviews)
+    if examples and not is_named:
+        subject["ids"] = [each["id"] for each in reviews if each["id"] in examples]
+        subject["examples_of"] = entry.get("mention_count")
+        return subject
+    name = entry[name_key(kind)]
+    subject["ids"] = [
+        each["id"] for each in reviews if name in names_in(kind, each, insights)
+    ]
+    return subject
 
 
 def is_called(subject: Object, value: str) -> bool:
@@ -322,11 +339,13 @@ def figures(matched: Reviews) -> Object:
 def people_in(matched: Reviews, reviews: Reviews, insights: Object) -> list[Object]:
     """The five people whom most mention; of equals, who is first in the newest review."""
     names = [name for it in matched for name in it["mentioned_technicians"]]
-    ranked = sorted(dict.fromkeys(names), key=names.count, reverse=True)
     keys = {}
     for it in subjects(reviews, insights):
         if it["kind"] == "technicians":
             keys[it["label"]] = f"technicians/{it['id']}"
+    # A name that is the id of somebody else has no subject.
+    known = [name for name in dict.fromkeys(names) if name in keys]
+    ranked = sorted(known, key=names.count, reverse=True)
     return [
         {"mentions": keys[name], "label": name, "count": names.count(name)}
         for name in ranked[:5]
