@@ -37,6 +37,8 @@ from lab.attack_lab import (
     WHOLE_GET,
     connections,
 )
+from lab.hostile_requests import hostile_file, hostile_requests
+from lab.page_samples import write_files
 from lab.proxy_lab import JSON_TYPE, running_proxy
 from lab.servers import (
     HOST,
@@ -404,6 +406,41 @@ def slow(lab: Lab) -> Iterator[Figure]:
     yield Figure("GET p99 beside 900 slow connections", p99(latencies), "ms", 50)
 
 
+# Others whom a hostile request must not keep waiting for longer.
+LONGEST_WAIT_MS = 50
+# Of a machine that does something else meanwhile, the least of so many waits counts.
+LOOKS = 3
+
+
+def hostile(lab: Lab) -> Iterator[Figure]:
+    """How long any 64 KiB of a stranger keep another request waiting.
+
+    Reviews are hostile, too. Tests count steps of the same requests; those inside of C
+    are seen only here.
+    """
+    data = lab.scratch / "hostile"
+    data.mkdir()
+    write_files(data, hostile_file())
+    longest_ms = 0.0
+    with lab.daemon(data) as ours:
+        for request in hostile_requests():
+            longest_ms = max(longest_ms, wait_beside(ours, request.raw()))
+    what = "longest GET beside any 64 KiB of a stranger"
+    yield Figure(what, longest_ms, "ms", LONGEST_WAIT_MS)
+
+
+def wait_beside(server: Server, request: bytes) -> float:
+    """The milliseconds that a small GET takes beside a request."""
+    waits: list[float] = []
+    while not waits or (min(waits) > LONGEST_WAIT_MS and len(waits) < LOOKS):
+        with socket.create_connection((HOST, server.port), timeout=60) as stranger:
+            stranger.sendall(request)
+            waits.append(fetch(server, PREPARED).seconds * 1000)
+            if not stranger.recv(1):
+                raise LabError(f"no answer to {request[:80]!r}")
+    return min(waits)
+
+
 def stop(lab: Lab) -> Iterator[Figure]:
     """The time from SIGTERM to the end, with all kinds of open connections."""
     sent = [HALF_HEAD, HALF_BODY, b"", WHOLE_GET, WHOLE_CALL] * 180
@@ -653,6 +690,7 @@ ROWS = (
     lists,
     unread,
     slow,
+    hostile,
     stop,
     hub,
     hub_hanging,
