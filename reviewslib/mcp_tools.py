@@ -56,7 +56,7 @@ def list_of(items: Schema) -> Schema:
 
 OVERALL_KEYS = {
     **dict.fromkeys(("summary", "pull_quote", "generated_at"), NULLABLE_TEXT),
-    "review_count": component("Count"),
+    **dict.fromkeys(("review_count", "worded_count", "read_count"), component("Count")),
     "date_range": component("DateRange"),
     "overall_sentiment": component("OverallSentiment"),
 }

@@ -315,6 +315,8 @@ OVERALL = (
     "pull_quote",
     "generated_at",
     "review_count",
+    "worded_count",
+    "read_count",
     "date_range",
     "overall_sentiment",
 )

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from jsonschema import Draft202012Validator
 
 from reviewslib.dataset.contract import Schema
-from reviewslib.dataset.mentions import text_digest
+from reviewslib.dataset.mentions import has_words, text_digest
 from reviewslib.dataset.strict_json import Json, NotJson, Object, decode, encode
 from reviewslib.dataset.text import folded_words
 from reviewslib.dataset.vocabulary import (
@@ -216,7 +216,7 @@ def spread(reviews: Reviews) -> list[Object]:
 
     The order is that of digests: the same reviews give the same requests.
     """
-    worded = (review for review in reviews if (review["text"] or "").strip())
+    worded = filter(has_words, reviews)
     return sorted(worded, key=text_digest)[:MAX_READ_REVIEWS]
 
 

@@ -4,7 +4,8 @@ The entries of `editorial.json` are the vocabulary; its other keys are copied. T
 module is pure: it knows no file and no clock, and of a review only `id`, `rating`,
 `date` and `text`.
 
-Sections: the document - versions - entries - aspects - phrases and examples.
+Sections: the document - what was looked for - versions - entries - aspects - phrases
+and examples.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from reviewslib.dataset.mentions import (
     PerReview,
     by_hand,
     current_annotations,
+    has_words,
     joined_annotations,
     phrase_of,
     value_digest,
@@ -47,8 +49,10 @@ from reviewslib.dataset.vocabulary import (
 
 # ---- The document ----
 
-MODEL = "counted from star ratings and from names in the texts"
-# Follows MODEL if a language model read reviews.
+# How counted insights were made, the member `model`: these three, in this order, as far
+# as they are so.
+COUNTED = "counted from star ratings"
+FROM_NAMES = " and from names in the texts"
 READ_BY = "; reviews read by "
 # Keys that `refresh_insights` sets.
 STAMPS = ("version", "generated_at", "counted_digest")
@@ -57,6 +61,8 @@ COUNTED_KEYS = (
     *STAMPS,
     "model",
     "review_count",
+    "worded_count",
+    "read_count",
     "date_range",
     "overall_sentiment",
     "temporal",
@@ -75,9 +81,10 @@ def compute_insights(
     current = current_annotations(reviews, annotations or {})
     vocabulary = vocabulary_of(owned)
     by_owner = by_hand(reviews, owned)
-    read = [said for said in current["reviews"].values() if not said.get("failed")]
     per_review = joined_annotations(reviews, vocabulary, current["reviews"], by_owner)
-    covered = _covered(by_owner, read, current["vocabularies"])
+    looked_for = _looked_for(by_owner, current)
+    covered = frozenset[str]().union(*looked_for.values())
+    worded = [review for review in reviews if has_words(review)]
     counted = {
         kind: _entries(kind, vocabulary[kind], covered, reviews, per_review)
         for kind in KINDS
@@ -85,8 +92,10 @@ def compute_insights(
     entities = dict(owned.get("entities") or {})
     entities |= {kind: counted[kind] for kind in ENTITY_KINDS}
     document = {
-        "model": _model_text(read),
+        "model": _model_text(vocabulary, _readings(current).values()),
         "review_count": len(reviews),
+        "worded_count": len(worded),
+        "read_count": _read_count(worded, vocabulary, looked_for),
         "date_range": {
             "earliest": first_day(reviews[-1:]),
             "latest": first_day(reviews),
@@ -109,24 +118,17 @@ def compute_insights(
     return document
 
 
-def _covered(
-    by_owner: PerReview,
-    read: Iterable[Object],
-    vocabularies: Mapping[str, Sequence[str]],
-) -> set[str]:
-    """The kinds and the `entry_keys` that the owner or a model has looked for."""
-    covered = set[str]()
-    for said in by_owner.values():
-        covered.update(kind for kind in KINDS if said.get(kind) is not None)
-    for said in read:
-        covered.update(vocabularies.get(said["vocabulary"], ()))
-    return covered
-
-
-def _model_text(read: Iterable[Object]) -> str:
+def _model_text(
+    vocabulary: Mapping[str, Sequence[Object]], readings: Iterable[Object]
+) -> str:
     """How the insights were made."""
-    models = ", ".join(sorted({said["model"] for said in read}))
-    return f"{MODEL}{READ_BY}{models}" if models else MODEL
+    text = COUNTED
+    if any(entry.get("aliases") for kind in ENTITY_KINDS for entry in vocabulary[kind]):
+        text += FROM_NAMES
+    models = ", ".join(sorted({said["model"] for said in readings}))
+    if models:
+        text += READ_BY + models
+    return text
 
 
 def _overall_sentiment(reviews: Reviews, per_review: PerReview) -> dict[str, Json]:
@@ -157,6 +159,79 @@ def _figures(
     }
 
 
+# ---- What was looked for ----
+
+# By review id: the kinds that the owner, and the `entry_keys` that a model, looked for.
+# Aliases are looked for in every text, so they are not among them.
+LookedFor = Mapping[str, frozenset[str]]
+
+
+def _readings(current: Object) -> dict[str, Object]:
+    """What a model says of each review of which it gave a usable answer."""
+    return {
+        id: said for id, said in current["reviews"].items() if not said.get("failed")
+    }
+
+
+def _looked_for(by_owner: PerReview, current: Object) -> LookedFor:
+    readings = _readings(current)
+    # One set for all reviews that were read with the same vocabulary.
+    vocabularies = {
+        digest: frozenset(keys) for digest, keys in current["vocabularies"].items()
+    }
+    looked_for = {}
+    for id, lists in by_owner.items():
+        kinds = frozenset(kind for kind in KINDS if lists.get(kind) is not None)
+        keys = frozenset[str]()
+        if id in readings:
+            keys = vocabularies.get(readings[id]["vocabulary"], keys)
+        looked_for[id] = keys | kinds if kinds else keys
+    return looked_for
+
+
+def _is_among(key: str, looked_for: Collection[str]) -> bool:
+    """Whether the entry with this key, or its whole kind, was looked for."""
+    return key in looked_for or key.partition("/")[0] in looked_for
+
+
+def _read_count(
+    worded: Reviews,
+    vocabulary: Mapping[str, Sequence[Object]],
+    looked_for: LookedFor,
+) -> int | None:
+    """In how many reviews everything was looked for that is counted by reading.
+
+    None where nothing is: stars, dates and aliases need no reader.
+    """
+    covered = frozenset[str]().union(*looked_for.values())
+    keys = []
+    for kind, entries in vocabulary.items():
+        for entry in entries:
+            key = f"{kind}/{entry['id']}"
+            if not entry.get("aliases") and _is_among(key, covered):
+                keys.append(key)
+    if not keys:
+        return None
+    # Few different sets: each is judged once.
+    is_read = {
+        found: all(_is_among(key, found) for key in keys)
+        for found in set(looked_for.values())
+    }
+    return sum(is_read[looked_for[review["id"]]] for review in worded)
+
+
+def unread(insights: Object) -> dict[str, Json]:
+    """`read_count` and `worded_count` of an InsightsFile while something is unread.
+
+    Empty where all reviews with words were read, or the insights do not say.
+    """
+    read = insights.get("read_count")
+    worded = insights.get("worded_count")
+    if read is None or worded is None or read >= worded:
+        return {}
+    return {"read_count": read, "worded_count": worded}
+
+
 # ---- Versions: whether insights are new, counted, edited, read by a model ----
 
 
@@ -179,7 +254,7 @@ def refresh_insights(
 
 def is_counted(insights: Object) -> bool:
     """Whether an InsightsFile comes from `refresh_insights`."""
-    return (insights.get("model") or "").startswith(MODEL)
+    return (insights.get("model") or "").startswith(COUNTED)
 
 
 def is_edited(insights: Object) -> bool:
@@ -188,9 +263,16 @@ def is_edited(insights: Object) -> bool:
     return insights.get("counted_digest") != value_digest(content)
 
 
+def counts_names(insights: Object) -> bool:
+    """Whether counted insights rest on names in the texts, too."""
+    return (insights.get("model") or "").startswith(COUNTED + FROM_NAMES)
+
+
 def language_models(insights: Object) -> str:
     """The names of the language models that read the reviews; empty if none did."""
-    return (insights.get("model") or "").partition(MODEL + READ_BY)[2]
+    if not is_counted(insights):
+        return ""
+    return (insights.get("model") or "").partition(READ_BY)[2]
 
 
 # ---- Entries: figures of what reviews mention ----
@@ -260,7 +342,7 @@ def _is_covered(kind: str, entry: Object, covered: Collection[str]) -> bool:
     """Whether somebody has looked for an entry in the reviews."""
     if entry.get("aliases") is not None:
         return True
-    return kind in covered or f"{kind}/{entry['id']}" in covered
+    return _is_among(f"{kind}/{entry['id']}", covered)
 
 
 def _most_mentioned_first(entry: Object) -> tuple[int, str, str]:

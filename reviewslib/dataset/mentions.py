@@ -4,7 +4,7 @@ Three sources are joined: `per_review` of the owner's `editorial.json`, a langua
 (`annotations.json`), and the aliases that the owner lists. This module is pure and
 counts nothing. It never searches replies.
 
-Sections: digests - all sources joined - annotations of a model - what is left out.
+Sections: digests and words - all sources joined - annotations of a model - what is left out.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from reviewslib.dataset.vocabulary import (
 PerReview = Mapping[str, Object]
 Vocabulary = Mapping[str, Sequence[Object]]
 
-# ---- Digests ----
+# ---- Digests, and whether there are words ----
 
 # Of a digest in hexadecimal digits: 64 bits, for some thousand values of one owner.
 DIGEST_DIGITS = 16
@@ -45,6 +45,11 @@ def value_digest(value: Json) -> str:
 def text_digest(review: Object) -> str:
     """The digest that an annotation keeps of the text of its review."""
     return value_digest(review["text"])
+
+
+def has_words(review: Object) -> bool:
+    """Whether there is something to read in a review."""
+    return bool((review["text"] or "").strip())
 
 
 # ---- All sources joined ----
@@ -219,9 +224,9 @@ def unread_reviews(
     for review in reviews:
         said = current["reviews"].get(review["id"])
         owned = by_owner[review["id"]]
-        has_words = bool((review["text"] or "").strip())
         is_owned = all(owned.get(kind) is not None for kind in kinds)
-        if has_words and not is_owned and not _is_read(said, complete, again):
+        is_done = is_owned or _is_read(said, complete, again)
+        if has_words(review) and not is_done:
             unread.append(review)
     return unread
 

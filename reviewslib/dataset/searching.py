@@ -22,6 +22,7 @@ from reviewslib.dataset.filters import (
     with_all,
 )
 from reviewslib.dataset.hints import hints
+from reviewslib.dataset.insights import unread
 from reviewslib.dataset.query import (
     BadQuery,
     BadValue,
@@ -52,7 +53,8 @@ class ReviewList:
 def _page(dataset: Dataset, matches: Reviews, query: Query) -> ReviewList:
     """The `limit` reviews after the first `offset`, and figures of all `matches`.
 
-    With a filter `people` stands among the figures, with `mentions` also `meant`.
+    With a filter `people` stands among the figures, with `mentions` also `meant`. What
+    is found by reading says how much of the reviews was read, while something is unread.
     """
     page = matches[query.offset : query.offset + query.limit]
     frame: dict[str, Json] = {"matched": len(matches), "returned": len(page)}
@@ -64,6 +66,8 @@ def _page(dataset: Dataset, matches: Reviews, query: Query) -> ReviewList:
     if query.mentions:
         meant = meant_by(dataset, query.mentions)
         frame["meant"] = [subject.said() for subject in meant[:MAX_MEANT]]
+    if query.mentions or query.sentiment:
+        frame |= unread(dataset.insights)
     return ReviewList(frame, page)
 
 

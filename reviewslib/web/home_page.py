@@ -9,7 +9,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from reviewslib.dataset.editorial_rules import QUOTATION_MARKS
-from reviewslib.dataset.insights import language_models
+from reviewslib.dataset.insights import (
+    counts_names,
+    is_counted,
+    language_models,
+    unread,
+)
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.dataset.strict_json import Json, Object
 from reviewslib.dataset.text import loosen
@@ -81,7 +86,10 @@ def _insights(insights: Object) -> dict[str, Any]:
     """What is shown of the insights; `totals` counts the mentioned entries by kind."""
     shown: dict[str, Any] = {
         "insights": insights,
-        "is_read_by_model": bool(language_models(insights)),
+        "is_counted": is_counted(insights),
+        "counts_names": counts_names(insights),
+        "models": language_models(insights),
+        "unread": unread(insights),
         "topics": by_mentions(insights["topics"], MAX_TOPICS),
         "trend": trend(insights["temporal"]["monthly"]),
         "questions": insights["faq"][:MAX_QUESTIONS],

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from reviewslib.dataset import provenance
+from reviewslib.dataset.insights import unread
 from reviewslib.dataset.query import BadQuery, Query
 from reviewslib.dataset.reviews import Dataset, Review, service_labels
 from reviewslib.dataset.searching import ReviewList, matching_in_any_order
@@ -100,6 +101,7 @@ def list_page(site: Site, query: Query, matches: ReviewList) -> bytes:
         parts=_parts(site, query),
         examples_of=_examples_of(site, query),
         meant=_meant(site, matches),
+        unread=_unread(site, matches),
         number=number,
         last=last_page(matches),
         canonical_url=list_url(site.urls, values, number),
@@ -164,6 +166,11 @@ def _parts(site: Site, query: Query) -> list[Part]:
         count = len(subject.judged[sentiment])
         parts.append(Part(label, count, _part_url(site, query, sentiment)))
     return parts
+
+
+def _unread(site: Site, matches: ReviewList) -> Object:
+    """How much was read of what the list is from; empty if that does not matter."""
+    return unread(site.dataset.insights) if "read_count" in matches.frame else {}
 
 
 def _examples_of(site: Site, query: Query) -> int | None:

@@ -180,7 +180,7 @@ def test_an_export_becomes_a_page_with_aspects_people_and_topics(
     assert all(
         label in page for label in ("Price", "Waiting", "Hana", "Massage", "Parking")
     )
-    assert "; reviews read by m</bdi>). A language model read the reviews." in page
+    assert "A language model (<bdi>m</bdi>) has read every review with words." in page
     for tool, (arguments, part) in TOOLS.items():
         assert part in snapshot.toolbox.call(tool, arguments)["structuredContent"]
 

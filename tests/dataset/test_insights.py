@@ -16,7 +16,12 @@ from lab import small_files as small
 from lab.small_files import CONTRACT, Object
 
 from reviewslib.dataset import editorial_rules, insights, mentions, vocabulary
-from reviewslib.dataset.insights import COUNTED_KEYS, MODEL, compute_insights
+from reviewslib.dataset.insights import (
+    COUNTED,
+    COUNTED_KEYS,
+    FROM_NAMES,
+    compute_insights,
+)
 from reviewslib.dataset.mentions import value_digest
 from reviewslib.dataset.reviews import served_reviews
 from reviewslib.dataset.vocabulary import ENTITY_KINDS
@@ -244,7 +249,7 @@ def test_the_sample_has_no_stale_reference_and_nothing_to_read() -> None:
 
 def test_counting_the_sample_with_its_own_figures_changes_nothing() -> None:
     stamps = {key: WRITTEN[key] for key in ("version", "generated_at")}
-    assert compute_insights(SAMPLE, OWN) | stamps == WRITTEN | {"model": MODEL}
+    assert compute_insights(SAMPLE, OWN) | stamps == WRITTEN | {"model": COUNTED}
 
 
 def test_the_sample_counted_from_its_own_annotations_has_its_own_figures() -> None:
@@ -533,7 +538,7 @@ def test_an_annotation_counts_while_its_review_has_the_text_read() -> None:
     ]
     assert document["per_review"]["998"]["score"] == 0.5, "only a person may change it"
     assert (
-        document["model"] == f"{MODEL}; reviews read by m"
+        document["model"] == f"{COUNTED}{FROM_NAMES}; reviews read by m"
         and insights.language_models(document) == "m"
     )
     failed = compute_insights(

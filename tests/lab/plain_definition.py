@@ -323,7 +323,18 @@ def search(reviews: Reviews, insights: Object, asked: Mapping[str, str]) -> Obje
     if "mentions" in filters:
         found = meant(filters["mentions"], reviews, insights)
         result["meant"] = [said_of(it) for it in found[:20]]
+    if "mentions" in filters or "sentiment" in filters:
+        result |= unread(insights)
     return {**result, "reviews": page}
+
+
+def unread(insights: Object) -> Object:
+    """In how many of the reviews with words was looked, while some are left."""
+    read = insights.get("read_count")
+    worded = insights.get("worded_count")
+    if read is None or worded is None or read >= worded:
+        return {}
+    return {"read_count": read, "worded_count": worded}
 
 
 def figures(matched: Reviews) -> Object:

@@ -2,7 +2,7 @@
 
 That each linked figure equals what its link finds is in `test_pages.py`.
 
-Home page - Lists - The form
+Home page - How the figures were made - Lists - The form
 """
 
 import copy
@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 import pytest
+from lab.annotated_data import EDITORIAL, annotated_insights
 from lab.data_sets import DATA_SETS
 from lab.page_samples import CONTRACT, TEMPLATES, URLS, dataset_of
 
@@ -118,6 +119,100 @@ def test_an_entry_with_words_of_the_owner_stands_without_a_figure(
     part = shown.partition("Treatment")[2].partition("Words of the owner.")[0]
     assert part
     assert not re.search("[0-9]", part.replace("</h3>", ""))
+
+
+# ---- How the figures were made ----
+
+
+def annotated(limit: int, **members: Any) -> Dataset:
+    """The sample of which a model has read the newest `limit` reviews."""
+    counted = annotated_insights(REVIEWS_FILE, EDITORIAL | members, limit)
+    return dataset_of(REVIEWS_FILE, counted)
+
+
+def llms(dataset: Dataset) -> str:
+    return llms_text(site_of(TEMPLATES, dataset, URLS)).decode()
+
+
+def footer(dataset: Dataset) -> str:
+    """The first paragraph of the footer, as a reader sees it."""
+    content = home(dataset).partition("<footer><p>")[2].partition("</p>")[0]
+    return " ".join(re.sub("<[^>]*>", "", content).split())
+
+
+PART_READ = "A language model (m) has read 60 of the 142 reviews with words."
+ALL_READ = "A language model (m) has read every review with words."
+FROM_NAMES = "They were counted from star ratings and from names in the texts."
+
+
+@pytest.mark.parametrize("document", [footer, llms])
+@pytest.mark.parametrize(
+    ("limit", "sentence"),
+    [
+        pytest.param(60, f"{FROM_NAMES} {PART_READ}", id="half read"),
+        pytest.param(1000, f"{FROM_NAMES} {ALL_READ}", id="wholly read"),
+    ],
+)
+def test_the_insights_say_once_who_has_read_how_much(
+    document: Any, limit: int, sentence: str
+) -> None:
+    said = document(annotated(limit))
+
+    assert f"The insights are based on 160 reviews. {sentence}" in said or (
+        f"Insights: based on 160 reviews. {sentence}" in said
+    )
+    assert said.count("language model") == 1
+
+
+def test_names_are_named_only_where_names_are_known() -> None:
+    dataset = annotated(1000, entities={})
+
+    assert "They were counted from star ratings. A language" in footer(dataset)
+    assert "names in the texts" not in llms(dataset)
+
+
+def test_insights_that_a_person_made_say_how_they_were_made() -> None:
+    assert footer(SAMPLE).endswith("(hand-annotated sample).")
+
+
+def test_what_a_person_has_read_in_part_says_so() -> None:
+    said = footer(sample_with(read_count=3))
+
+    assert said.endswith("Somebody has read 3 of the 142 reviews with words.")
+
+
+SO_FAR = "Somebody has read 60 of the 142 reviews with words so far"
+
+
+def test_figures_of_a_part_say_so_beside_them() -> None:
+    page = home(annotated(60))
+
+    aspects = page.partition('<section id="aspects"')[2].partition("</section>")[0]
+    topics = page.partition('<section id="topics"')[2].partition("</section>")[0]
+    assert SO_FAR in aspects
+    assert SO_FAR in topics
+
+
+def test_figures_of_all_reviews_say_nothing_of_a_part() -> None:
+    assert "so far" not in home(annotated(1000))
+
+
+@pytest.mark.parametrize(
+    ("filters", "is_said"),
+    [
+        pytest.param({"mentions": "aspects/pain"}, True, id="a subject"),
+        pytest.param({"sentiment": "negative"}, True, id="a judgement"),
+        pytest.param({"mentions": "zzz"}, True, id="no match"),
+        pytest.param({"rating": 5}, False, id="stars"),
+        pytest.param({}, False, id="all reviews"),
+    ],
+)
+def test_a_list_found_by_reading_says_how_much_was_read(
+    filters: Any, is_said: bool
+) -> None:
+    page = listed(annotated(60), **filters)
+
+    assert (SO_FAR in page) is is_said
 
 
 # ---- Lists ----

@@ -22,6 +22,7 @@ import jinja2
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from lab.annotated_data import EDITORIAL, annotated_insights
 from lab.data_sets import DATA_SETS
 from lab.page_samples import (
     ATTACKS,
@@ -335,14 +336,26 @@ UNMATCHED = {
 }
 
 
+HALF_READ = dataset_of(REVIEWS_FILE, annotated_insights(REVIEWS_FILE, EDITORIAL, 60))
+WHOLLY_READ = dataset_of(
+    REVIEWS_FILE, annotated_insights(REVIEWS_FILE, EDITORIAL, 1000)
+)
+
+
 @pytest.mark.parametrize(
-    ("name", "unmatched", "number"),
-    [("sample", {}, 61), ("german", {}, 21), ("bare", {}, 5), ("sample", UNMATCHED, 8)],
+    ("dataset", "unmatched", "number"),
+    [
+        pytest.param(SAMPLE, {}, 61, id="the sample"),
+        pytest.param(dataset_of(*DATA_SETS["german"]()), {}, 21, id="german"),
+        pytest.param(dataset_of(*DATA_SETS["bare"]()), {}, 5, id="bare"),
+        pytest.param(HALF_READ, {}, 18, id="half read by a model"),
+        pytest.param(WHOLLY_READ, {}, 20, id="wholly read by a model"),
+        pytest.param(SAMPLE, UNMATCHED, 8, id="similar searches"),
+    ],
 )
 def test_every_count_links_to_a_list_of_so_many_reviews(
-    name: str, unmatched: Any, number: int
+    dataset: Dataset, unmatched: Any, number: int
 ) -> None:
-    dataset = dataset_of(*DATA_SETS[name]())
     links = LINKED_COUNT.findall(
         list_page(dataset, **unmatched) if unmatched else home_page(dataset)
     )
