@@ -1,8 +1,8 @@
 """`reviewsd-import`: imports owners' exports into `reviews.json`, and counts insights.
 
 This module puts the steps together, and prints their reports. It knows no format and no
-rule of merging. The daemon does not import it, but notices that a
-file has changed. Its sections: import, erasure, counting, the command line.
+rule of merging. The daemon does not import it, but notices that a file has changed. Its
+sections: import, erasure, counting, the command line.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from reviewslib.dataset.contract import BadData, Contract, shipped_contract
 from reviewslib.dataset.moments import utc_text
 from reviewslib.dataset.reading import INSIGHTS_FILE, REVIEWS_FILE
 from reviewslib.dataset.reviews import load
+from reviewslib.dataset.strict_json import Object
 from reviewslib.dataset.vocabulary import ENTITY_KINDS
 from reviewslib.importer import erasure
 from reviewslib.importer.data_directory import (
@@ -42,7 +43,7 @@ from reviewslib.importer.merging import Merged, is_erasure, merge
 from reviewslib.importer.options import Options, parse, remembered
 from reviewslib.importer.profile import follow
 from reviewslib.importer.questions import NeedsDecision, refused
-from reviewslib.importer.reading import Settling, read_exports
+from reviewslib.importer.reading import Found, Settling, read_exports
 from reviewslib.importer.recognition import entries_of
 from reviewslib.importer.stored import Stored
 from reviewslib.links import ServiceUrls
@@ -74,37 +75,62 @@ def run(
     """
     stored = read_stored(options.data, contract, is_import=not options.count)
     if options.count:
-        if not stored.document:
-            raise refused(REVIEWS_FILE, f"no such file in {options.data}")
-        yield count(options, contract, counted_contents(options))
-        return
+        yield _count_alone(options, contract, stored)
+    else:
+        settling = settling or Settling()
+        yield from _import(options, contract, stored, settling, answers)
+
+
+def _import(
+    options: Options,
+    contract: Contract,
+    stored: Stored,
+    settling: Settling,
+    answers: Answers | None,
+) -> Iterator[Lines]:
+    """Import or erase, then count. Raises what `run` raises."""
     options = _with_memory(options, stored)
-    stored, lines = _erase(options, stored)
-    found = read_exports(options, contract, settling or Settling())
-    if answers:
-        found.exports.extend(answers.exports)
-        options = replace(options, location=answers.locations)
-    before = stored.state.lasting()
-    may_remove = not found.refused
-    merged = merge(stored, found.exports, options, contract, may_remove=may_remove)
-    if answers:
-        merged = _after_profile(merged, stored, answers, options, contract)
-        if merged.document == stored.document and merged.state.lasting() == before:
-            yield [*lines, *_nothing_new(options, stored, merged)]
-            return
-    found.exports.clear()  # their records would take memory beside the check below
+    stored, remarks = _erase(options, stored)
+    found = read_exports(options, contract, settling)
+    # Merging changes the entries of the state.
+    lasting = stored.state.lasting()
+    merged = _merge(options, contract, stored, found, answers)
+    if answers and _is_nothing_new(merged, stored, lasting):
+        yield [*remarks, *_nothing_new(options, stored, merged)]
+        return
     reviews = counting.readable(merged.document)
-    lines += [*merged.report, *found.lines()]
-    lines += _write_what_changed(options, stored, merged, reviews, contract)
-    yield lines
-    # In a dry run, the file has the old reviews.
-    contents = counted_contents(options) | {REVIEWS_FILE: reviews}
-    if counting.is_wanted(contents):
-        yield count(options, contract, contents)
-    if found.refused:
-        raise FilesRefused(
-            f"{len(found.refused)} file(s) were refused, and nothing was removed."
-        )
+    lines = [*remarks, *merged.report, *found.lines()]
+    yield lines + _write_what_changed(options, stored, merged, reviews, contract)
+    yield from _count_again(options, contract, reviews)
+    _check_that_no_file_was_refused(found)
+
+
+def _merge(
+    options: Options,
+    contract: Contract,
+    stored: Stored,
+    found: Found,
+    answers: Answers | None,
+) -> Merged:
+    """What was stored with the exports merged into it. Raises NeedsDecision."""
+    exports = found.exports
+    if answers:
+        exports.extend(answers.exports)
+        options = replace(options, location=answers.locations)
+    may_remove = not found.refused
+    merged = merge(stored, exports, options, contract, may_remove=may_remove)
+    # Their records would take memory beside the check before writing.
+    exports.clear()
+    if answers:
+        return _after_profile(merged, stored, answers, options, contract)
+    return merged
+
+
+def _check_that_no_file_was_refused(found: Found) -> None:
+    """Raises FilesRefused."""
+    number = len(found.refused)
+    if number:
+        raise FilesRefused(f"{number} file(s) were refused, and nothing was removed.")
 
 
 def _write_what_changed(
@@ -142,20 +168,30 @@ def _after_profile(
     """What was merged, with a `business` that follows Google's profile."""
     if answers.profile is None:
         return merged
-    # The name of a new file was made up from a title, unless the owner gave it.
-    is_made_up = not stored.document and not options.name
+    made_up = list[str]()
+    if not stored.document and not options.name:
+        # The name of a new file was made up from a title.
+        made_up.append("name")
     followed = follow(
         merged.document["business"],
         answers.profile,
         stored.state.profile,
         contract,
-        made_up=["name"] if is_made_up else [],
+        made_up=made_up,
     )
     return merged._replace(
         document=merged.document | {"business": followed.business},
         state=replace(merged.state, profile=followed.digests),
         report=[*merged.report, *followed.lines],
     )
+
+
+def _is_nothing_new(
+    merged: Merged, stored: Stored, lasting: tuple[object, ...]
+) -> bool:
+    """Whether an import has brought nothing; `lasting` is of the state before it."""
+    is_same = merged.document == stored.document
+    return is_same and merged.state.lasting() == lasting
 
 
 def _nothing_new(options: Options, stored: Stored, merged: Merged) -> Lines:
@@ -188,21 +224,31 @@ def _erase(options: Options, stored: Stored) -> tuple[Stored, Lines]:
     """The stored files with the lines that --forget and --redact add, and remarks."""
     if not is_erasure(options):
         return stored, []
-    reviews = stored.reviews
-    entries = entries_of(reviews, stored.entries())
     deleted = [f"deleted: {copy}" for copy in copies_in(options.data)]
     if options.redact:
-        redaction = erasure.redaction_of(reviews, entries, *options.redact)
-        redactions = [*stored.redactions, redaction]
-        return stored._replace(redactions=redactions), deleted
-    if options.forget:
-        lines, remarks = erasure.forget_review(reviews, entries, options.forget)
-    else:
-        lines, remarks = erasure.forget_author(
-            reviews, entries, options.forget_author, anyway=options.anyway
-        )
+        return _with_redaction(options, stored), deleted
+    lines, remarks = _lines_to_forget(options, stored)
     suppressed = [*stored.suppressed, *lines]
     return stored._replace(suppressed=suppressed), [*remarks, *deleted]
+
+
+def _with_redaction(options: Options, stored: Stored) -> Stored:
+    """The stored files with the line of --redact. Raises NeedsDecision."""
+    reviews = stored.reviews
+    entries = entries_of(reviews, stored.entries())
+    redaction = erasure.redaction_of(reviews, entries, *options.redact)
+    return stored._replace(redactions=[*stored.redactions, redaction])
+
+
+def _lines_to_forget(options: Options, stored: Stored) -> tuple[Lines, Lines]:
+    """The lines for suppressed.txt, and remarks. Raises NeedsDecision."""
+    reviews = stored.reviews
+    entries = entries_of(reviews, stored.entries())
+    if options.forget:
+        return erasure.forget_review(reviews, entries, options.forget)
+    return erasure.forget_author(
+        reviews, entries, options.forget_author, anyway=options.anyway
+    )
 
 
 # ---- Counting ----
@@ -211,6 +257,26 @@ def _erase(options: Options, stored: Stored) -> tuple[Stored, Lines]:
 def counted_contents(options: Options) -> dict[str, bytes | None]:
     """The contents of the files from which insights are counted. Raises BadData."""
     return {name: content_of(options.data / name) for name in counting.COUNTED_FILES}
+
+
+def _count_alone(options: Options, contract: Contract, stored: Stored) -> Lines:
+    """The report of a count without an import. Raises BadData."""
+    if not stored.document:
+        raise refused(REVIEWS_FILE, f"no such file in {options.data}")
+    return count(options, contract, counted_contents(options))
+
+
+def _count_again(
+    options: Options, contract: Contract, reviews: bytes
+) -> Iterator[Lines]:
+    """The report of a count after an import, if insights were counted before.
+
+    `reviews` is the content of reviews.json: in a dry run, the file has the old one.
+    Raises BadData.
+    """
+    contents = counted_contents(options) | {REVIEWS_FILE: reviews}
+    if counting.is_wanted(contents):
+        yield count(options, contract, contents)
 
 
 def count(options: Options, contract: Contract, contents: counting.Contents) -> Lines:
@@ -222,15 +288,20 @@ def count(options: Options, contract: Contract, contents: counting.Contents) -> 
         for name, content in new.items():
             files.write(options.data / name, content)
     if options.count:
-        for kind in ENTITY_KINDS:
-            for entity in insights["entities"][kind]:
-                number = entity.get("mention_count")
-                if number is not None:
-                    subject = kind.replace("_", " ")
-                    lines.append(f"{subject}: {entity['label']}: {number}")
+        lines += _counted_mentions(insights)
     number = insights["review_count"]
     is_changed = INSIGHTS_FILE in new
     return [*lines, _outcome(options, INSIGHTS_FILE, number, is_changed=is_changed)]
+
+
+def _counted_mentions(insights: Object) -> Iterator[str]:
+    """How often people, services and the like are mentioned, where this was counted."""
+    for kind in ENTITY_KINDS:
+        subject = kind.replace("_", " ")
+        for entity in insights["entities"][kind]:
+            number = entity.get("mention_count")
+            if number is not None:
+                yield f"{subject}: {entity['label']}: {number}"
 
 
 # ---- Command line ----
@@ -264,17 +335,26 @@ def carry_out(
             for lines in run(options, shipped_contract(), settling, answers):
                 say(*lines)
                 if not options.dry_run:
-                    outcome = (
-                        f"The reviews were imported; {INSIGHTS_FILE} stays as it is."
-                    )
-    except FilesRefused as refusal:
-        raise CommandFailed(str(refusal), status=EXIT_BAD_DATA) from None
-    except GoogleFault as fault:
-        raise CommandFailed(*fault.lines, outcome, status=fault.status) from None
-    except (BadData, NeedsDecision) as fault:
-        raise CommandFailed(*fault.lines(), outcome, status=EXIT_BAD_DATA) from None
+                    outcome = IMPORTED
+    except (FilesRefused, GoogleFault, BadData, NeedsDecision) as fault:
+        raise _failure(fault, outcome) from None
     if options.dry_run:
         say("A dry run: nothing was written.")
+
+
+# After the first report, only counting can fail.
+IMPORTED = f"The reviews were imported; {INSIGHTS_FILE} stays as it is."
+
+
+def _failure(
+    fault: FilesRefused | GoogleFault | BadData | NeedsDecision, outcome: str
+) -> CommandFailed:
+    """What a command ends with; `outcome` says what it has written until then."""
+    if isinstance(fault, FilesRefused):
+        return CommandFailed(str(fault), status=EXIT_BAD_DATA)
+    if isinstance(fault, GoogleFault):
+        return CommandFailed(*fault.lines, outcome, status=fault.status)
+    return CommandFailed(*fault.lines(), outcome, status=EXIT_BAD_DATA)
 
 
 def _ask(options: Options, connection: Connection) -> Answers | None:
