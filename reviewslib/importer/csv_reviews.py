@@ -67,7 +67,8 @@ def read_csv(
     check_last_row(text, rows, file)
     answers = _answers(table)
     _leave_out_doubled_rows(table)
-    sources = _add_records(table, answers)
+    _add_records(table, answers)
+    sources = _sources(table)
     _check_scale(table)
     _finish_settings(table, sources)
     _remark(table)
@@ -81,35 +82,38 @@ def _table(export: Export, rows: Sequence[Row], time: str) -> Table:
         begin = quoted(rows[0].cells[0])
         reason = f"not a known export, and not a table; it begins with {begin}"
         raise no_export(export.file, reason)
-    cells = [row.cells for row in rows[1:]]
+    below = [*rows[1:]]
+    cells = [row.cells for row in below]
     header = Header(names, cells, export.file, export.options)
-    fields = list[Fields]()
-    for row in cells:
-        is_whole = len(row) == len(names)
-        fields.append(header.fields(row) if is_whole else {})
-    table = Table(export, header, time, [*rows[1:]], fields)
-    table.formats = header.date_formats(fields)
-    return table
+    fields = [header.fields(row) for row in cells]
+    formats = header.date_formats(fields)
+    return Table(export, header, time, rows=below, fields=fields, formats=formats)
 
 
-def _add_records(table: Table, answers: Mapping[str, Fields]) -> set[str]:
-    """Add the record of each row; the sources of the table. Raises NeedsDecision."""
-    header = table.header
-    sources = set[str]()
+def _add_records(table: Table, answers: Mapping[str, Fields]) -> None:
+    """Add the record of each row. Raises NeedsDecision."""
     for row, fields in zip(table.rows, table.fields, strict=True):
-        source = fold(fields.get("source") or header.settings.source)
-        if fields:
-            sources.add(source)
         position = Fault(f"{table.export.file} line {row.line}", (), "")
+        source = _source_of(fields, table)
         record = Record(position, table.time, format="table", source=source)
         record.native_id = fields.get("id", "")
         answer = answers.get(record.native_id, {})
         read = partial(_read_row, record, row, fields | answer, table)
         table.export.add(record, read)
+
+
+def _source_of(fields: Fields, table: Table) -> str:
+    """The folded source of a row, empty if nobody has named it."""
+    return fold(fields.get("source") or table.header.settings.source)
+
+
+def _sources(table: Table) -> set[str]:
+    """The sources of all rows. Raises NeedsDecision for a row without one."""
+    sources = {_source_of(fields, table) for fields in table.fields if fields}
     if not table.rows:
-        sources.add(header.settings.source)
+        sources.add(table.header.settings.source)
     if "" in sources:
-        raise header.question(
+        raise table.header.question(
             "--source YOUR",
             "it does not say where its reviews were published.",
             "Name the source, such as facebook.",
@@ -131,9 +135,13 @@ def _check_scale(table: Table) -> None:
         )
 
 
+# The best ratings of tools that people have shown us.
+LIKELY_SCALES = (5, 10, 50, 100)
+
+
 def _likely_scale(highest: float) -> str:
     """The scales that a question offers for a table with this highest rating."""
-    return " or ".join(str(best) for best in (5, 10, 50, 100) if best >= highest)
+    return " or ".join(str(best) for best in LIKELY_SCALES if best >= highest)
 
 
 def _finish_settings(table: Table, sources: set[str]) -> None:
@@ -155,27 +163,40 @@ def _remark(table: Table) -> None:
         )
     if table.nameless:
         export.counts["without a name, published as Anonymous"] += table.nameless
-    words = [
-        f"{meaning}: {_counted(table.statuses[is_shown])}"
-        for is_shown, meaning in ((True, "shown"), (False, "not shown"))
-        if table.statuses[is_shown]
-    ]
+    words = _status_words(table)
     if words:
         export.urgent_notes.append(f"{export.file}: {'; '.join(words)}")
-    contents = list[str]()
-    for fields in table.fields:
-        contents += [fields.get(name, "") for name in TEXTS]
-    if not table.header.settings.html and texts.is_like_html(contents):
+    if not table.header.settings.html and texts.is_like_html(_texts_of(table)):
         export.urgent_notes.append(
-            f"{export.file}: texts look like HTML; say --html, or --no-html if customers "
-            "wrote it so"
+            f"{export.file}: texts look like HTML; say --html, or --no-html if "
+            "customers wrote it so"
         )
 
 
+def _status_words(table: Table) -> list[str]:
+    """How the words of a column of statuses were taken."""
+    words = list[str]()
+    for means_shown, meaning in ((True, "shown"), (False, "not shown")):
+        counts = table.statuses[means_shown]
+        if counts:
+            words.append(f"{meaning}: {_counted(counts)}")
+    return words
+
+
+# More different words than this are no status.
+MAX_STATUS_WORDS = 10
+
+
 def _counted(words: Counter[str]) -> str:
-    # More different words than this are no status.
-    shown = [f"{word or 'nothing'} ({n})" for word, n in words.most_common(10)]
-    return ", ".join(shown)
+    commonest = words.most_common(MAX_STATUS_WORDS)
+    return ", ".join(f"{word or 'nothing'} ({number})" for word, number in commonest)
+
+
+def _texts_of(table: Table) -> list[str]:
+    contents = list[str]()
+    for fields in table.fields:
+        contents += [fields.get(name, "") for name in TEXTS]
+    return contents
 
 
 # ---- Doubled rows ----
@@ -213,6 +234,7 @@ def _has_name_and_words(fields: Fields) -> bool:
 
 # ---- Answers in rows of their own ----
 
+# WordPress writes 0 for a comment that answers nobody.
 NO_PARENT = ("", "0")
 
 
@@ -222,17 +244,7 @@ def _answers(table: Table) -> dict[str, Fields]:
     Anybody can answer; only the answers of those whom the owner names are the shop's.
     Raises NeedsDecision.
     """
-    if "parent" not in table.header.columns:
-        return {}
-    reviews = list[tuple[Row, Fields]]()
-    answers = list[Fields]()
-    for row, fields in zip(table.rows, table.fields, strict=True):
-        if fields.get("parent", "") in NO_PARENT:
-            reviews.append((row, fields))
-        else:
-            answers.append(fields)
-    table.rows = [row for row, _ in reviews]
-    table.fields = [fields for _, fields in reviews]
+    answers = _take_out_answers(table)
     if not answers:
         return {}
     names = _names_of_shop(table, answers)
@@ -242,14 +254,34 @@ def _answers(table: Table) -> dict[str, Fields]:
         reason = _why_left_out(answer, names, ids)
         if reason:
             table.export.counts[reason] += 1
-            continue
-        # The newest answer counts, as with Google, where there is only one.
-        before = replies.get(answer["parent"], {})
-        if answer["date"] >= before.get("reply_date", ""):
-            reply = {"reply": answer.get("text", ""), "reply_date": answer["date"]}
-            replies[answer["parent"]] = reply
+        else:
+            parent = answer["parent"]
+            replies[parent] = _newer_reply(replies.get(parent, {}), answer)
     table.formats = {**table.formats, "reply_date": table.formats["date"]}
     return replies
+
+
+def _take_out_answers(table: Table) -> list[Fields]:
+    """The fields of rows that answer others; the table keeps the reviews."""
+    rows = list[Row]()
+    reviews = list[Fields]()
+    answers = list[Fields]()
+    for row, fields in zip(table.rows, table.fields, strict=True):
+        if fields.get("parent", "") in NO_PARENT:
+            rows.append(row)
+            reviews.append(fields)
+        else:
+            answers.append(fields)
+    table.rows = rows
+    table.fields = reviews
+    return answers
+
+
+def _newer_reply(before: Fields, answer: Fields) -> Fields:
+    """The newest answer counts, as with Google, where there is only one."""
+    if answer["date"] < before.get("reply_date", ""):
+        return before
+    return {"reply": answer.get("text", ""), "reply_date": answer["date"]}
 
 
 def _names_of_shop(table: Table, answers: Iterable[Fields]) -> set[str]:
@@ -287,9 +319,6 @@ def _why_left_out(answer: Fields, names: set[str], ids: set[str]) -> str:
 
 # ---- Rows ----
 
-# Ids that a spreadsheet has rounded, or cells too narrow for them.
-DAMAGED_ID_ADVICE = "a spreadsheet has damaged the id {}; export it anew"
-
 
 def _read_row(record: Record, row: Row, fields: Fields, table: Table) -> str:
     """Fill in dates and content, none without stars; the author.
@@ -299,10 +328,7 @@ def _read_row(record: Record, row: Row, fields: Fields, table: Table) -> str:
     if not fields:
         number = len(table.header.names)
         raise BadRecord(f"the row has {len(row.cells)} cells and the header {number}")
-    if _is_damaged_id(record.native_id):
-        id = record.native_id
-        record.native_id = ""  # it may be any review
-        raise BadRecord(DAMAGED_ID_ADVICE.format(quoted(id)))
+    _check_id(record)
     _read_dates(record, fields, table.formats)
     rating = _rating(fields["rating"], table)
     author = checked_name(fields.get("author", ""))
@@ -314,12 +340,30 @@ def _read_row(record: Record, row: Row, fields: Fields, table: Table) -> str:
     if "source_url" in fields:
         review["source_url"] = fields["source_url"] or None
     if "status" in fields:
-        word = fields["status"]
-        review["verified"] = is_shown(word, is_inverted=table.header.is_status_inverted)
-        table.statuses[review["verified"]][word] += 1
+        review["verified"] = _is_shown(fields["status"], table)
     if rating:
         record.review = review
     return author
+
+
+def _is_shown(word: str, table: Table) -> bool:
+    """Whether a status means that the review is shown; the word is counted."""
+    is_inverted = table.header.is_status_inverted
+    meaning = is_shown(word, is_inverted=is_inverted)
+    table.statuses[meaning][word] += 1
+    return meaning
+
+
+# Ids that a spreadsheet has rounded, or cells too narrow for them.
+DAMAGED_ID_ADVICE = "a spreadsheet has damaged the id {}; export it anew"
+
+
+def _check_id(record: Record) -> None:
+    """Raises BadRecord for a damaged id, which may be that of any review."""
+    id = record.native_id
+    if _is_damaged_id(id):
+        record.native_id = ""
+        raise BadRecord(DAMAGED_ID_ADVICE.format(quoted(id)))
 
 
 def _is_damaged_id(id: str) -> bool:

@@ -43,7 +43,9 @@ class Row(NamedTuple):
 # Signs within words, or capitals after small letters: they show that text is not cp1252
 # but was read so.
 IMPROBABLE = re.compile("|".join(FORMATS["improbable_in_cp1252"]))
-MAX_IMPROBABLE_SHARE = 0.05  # of the characters beyond ASCII
+# Of the characters beyond ASCII: sound text may have one, such as a name in capitals;
+# of text in another encoding, every third or so is one.
+MAX_IMPROBABLE_SHARE = 0.05
 AS_CP1252 = "not UTF-8; read as cp1252; if letters are wrong, save it as “CSV UTF-8”"
 
 
@@ -110,28 +112,36 @@ def check_last_row(text: str, rows: list[Row], file: str) -> None:
 
 def _parsed(text: str, file: str, escape: str | None) -> list[Row]:
     """Raises BadData and _BrokenQuotes."""
+    rows = list[Row]()
+    for row, lines_below in _split(text, file, escape):
+        _check_row(row, rows, lines_below, file)
+        if any(map(str.strip, row.cells)):
+            rows.append(row)
+    if not rows:
+        raise refused(file, "it is empty")
+    return rows
+
+
+def _split(text: str, file: str, escape: str | None) -> Iterator[tuple[Row, int]]:
+    """Each row, and the number of lines that it has below its first one.
+
+    Raises BadData and _BrokenQuotes.
+    """
     csv.field_size_limit(MAX_CELL_CHARACTERS)
     lines = io.StringIO(text, newline="")
     delimiter, skipped = _delimiter(lines)
     checked = _checked_lines(lines, delimiter, file)
     reader = csv.reader(checked, delimiter=delimiter, escapechar=escape, strict=True)
-    rows = list[Row]()
     while True:
         line = skipped + reader.line_num + 1
         try:
             cells = next(reader)
         except StopIteration:
-            break
+            return
         except csv.Error as error:
             last = skipped + reader.line_num
             raise _BrokenQuotes(line, last - line, str(error)) from None
-        number = skipped + reader.line_num - line
-        _check_row(Row(line, cells), rows, number, file)
-        if any(map(str.strip, cells)):
-            rows.append(Row(line, cells))
-    if not rows:
-        raise refused(file, "it is empty")
-    return rows
+        yield Row(line, cells), skipped + reader.line_num - line
 
 
 def _check_row(row: Row, rows: list[Row], lines_below: int, file: str) -> None:

@@ -33,33 +33,43 @@ from reviewslib.links import ServiceUrls
 SAMPLE = (b'"Larkspur Hollow Chiropractic"', b"01M7F1SV60XJ4PFV38D0FMZ6BZ")
 
 
+# What a person may have written or copied there.
+DATA_FILES = (REVIEWS_FILE, INSIGHTS_FILE, counting.EDITORIAL_FILE)
+
+
 def read_stored(directory: Path, contract: Contract, *, is_import: bool) -> Stored:
     """The content of a data directory.
 
     Raises BadData, also if an import would change the sample.
     """
-    reviews = content_of(directory / REVIEWS_FILE)
-    insights = content_of(directory / INSIGHTS_FILE)
+    contents = {name: content_of(directory / name) for name in DATA_FILES}
     if is_import:
-        editorial = content_of(directory / counting.EDITORIAL_FILE)
-        _refuse_sample(directory / REVIEWS_FILE, reviews)
-        _refuse_sample(directory / INSIGHTS_FILE, insights)
-        _refuse_sample(directory / counting.EDITORIAL_FILE, editorial)
-    document: dict[str, Json] = {}
-    if reviews is not None:
-        load(contract, reviews, insights, ServiceUrls())
-        document = decode(reviews)
+        for name, content in contents.items():
+            _refuse_sample(directory / name, content)
+    reviews = contents[REVIEWS_FILE]
+    insights = contents[INSIGHTS_FILE]
     digest = hashlib.sha256(reviews or b"").hexdigest()
     state = content_of(directory / STATE_FILE)
     draft = content_of(directory / DRAFT_FILE)
     return Stored(
-        document=document,
+        document=_document(reviews, insights, contract),
         reviews_digest=digest,
         insights=insights,
         state=read_state(state, draft, digest),
         suppressed=_lines_of(directory / SUPPRESSED_FILE),
         redactions=_lines_of(directory / REDACTED_FILE),
     )
+
+
+def _document(
+    reviews: bytes | None, insights: bytes | None, contract: Contract
+) -> dict[str, Json]:
+    """The content of reviews.json, {} without it. Raises BadData."""
+    if reviews is None:
+        return {}
+    load(contract, reviews, insights, ServiceUrls())
+    document: dict[str, Json] = decode(reviews)
+    return document
 
 
 def _refuse_sample(path: Path, content: bytes | None) -> None:

@@ -124,16 +124,22 @@ class Header:
         self.file = file
         self.options = options
         self.key = ",".join(self.normalized)
-        remembered = options.headers.get(self.key, TableSettings())
-        self.answers = nonempty(remembered) | nonempty(options.table)
+        self.answers = self._answers()
         default: dict[str, Any] = {}
         if "map" not in self.answers:
             default = default_settings(self.normalized)
         self.settings = TableSettings(**(default | self.answers))
         self.order = self.settings.date_order
         self.is_status_inverted = self.settings.map.get("status", "").startswith(NOT)
-        self.columns = self._columns(is_known=bool(default))
-        self._check_hiding_columns(is_known=bool(default))
+        self.columns = self._columns()
+        if not default:
+            self._check_that_all_is_answered()
+            self._check_hiding_columns()
+
+    def _answers(self) -> dict[str, Any]:
+        """What the owner has said of this header, now or in an earlier command."""
+        remembered = self.options.headers.get(self.key, TableSettings())
+        return nonempty(remembered) | nonempty(self.options.table)
 
     def question(self, flag: str, *lines: str) -> NeedsDecision:
         """A question about tables with this header, which the flag answers."""
@@ -150,7 +156,7 @@ class Header:
         unused = [name for n, name in enumerate(self.names) if n not in used]
         return [quoted(name) for name in unused if name]
 
-    def _columns(self, *, is_known: bool) -> dict[str, int]:
+    def _columns(self) -> dict[str, int]:
         """The index of each field's column. Raises NeedsDecision."""
         columns = dict[str, int]()
         unclear = list[str]()
@@ -166,13 +172,17 @@ class Header:
                 columns[field] = index
         if unclear:
             raise self._question_of_columns(self._unclear(unclear))
-        missing = [] if is_known else self._missing()
-        if missing:
-            fault = f"--map does not name a column for {', '.join(missing)}."
-            if not self.settings.map:
-                fault = "the header is unknown."
-            raise self._question_of_columns([fault])
         return columns
+
+    def _check_that_all_is_answered(self) -> None:
+        """Raises NeedsDecision unless the owner has answered for every field."""
+        missing = self._missing()
+        if not missing:
+            return
+        fault = f"--map does not name a column for {', '.join(missing)}."
+        if not self.settings.map:
+            fault = "the header is unknown."
+        raise self._question_of_columns([fault])
 
     def _missing(self) -> list[str]:
         """The fields that the owner has to answer for."""
@@ -243,10 +253,12 @@ class Header:
     # Cells
 
     def fields(self, row: Sequence[str]) -> dict[str, str]:
-        """The cells of a row by field.
+        """The cells of a row by field; none if it has too few or too many cells.
 
         “NaN” and the like become empty, and a ' before a formula is removed.
         """
+        if len(row) != len(self.names):
+            return {}
         return {field: self._cell(field, row[n]) for field, n in self.columns.items()}
 
     def _cell(self, field: str, cell: str) -> str:
@@ -326,12 +338,12 @@ class Header:
                 found.append(name)
         return found
 
-    def _check_hiding_columns(self, *, is_known: bool) -> None:
+    def _check_hiding_columns(self) -> None:
         """Refuse answers that would publish what the shop has hidden.
 
         Raises NeedsDecision.
         """
-        if is_known or "status" not in self.settings.map:
+        if "status" not in self.settings.map:
             return
         hiding = self._hiding_columns()
         answer = self.settings.map["status"]
