@@ -9,8 +9,8 @@ from typing import NamedTuple
 import make_data
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
-from lab.servers import HOST, Server, daemon_server
-from lab.services import ROOT, SAMPLE, free_port
+from lab.services import HOST, ROOT, SAMPLE, Service, daemon_command, free_port
+from lab.tools import program
 
 BENCH = ROOT / "bench"
 PEERS_REQUIREMENTS = ("fastapi==0.165.0", "uvicorn[standard]==0.54.0", "mcp==2.3.0")
@@ -42,11 +42,15 @@ class Lab(NamedTuple):
             shutil.copytree(SAMPLE, directory)
         return directory
 
-    def daemon(self, data: Path, *flags: str) -> Server:
+    def daemon(self, data: Path, *flags: str) -> Service:
         """The daemon, which reloads only after SIGHUP."""
-        return daemon_server(data, self.scratch, *flags, checkout=self.checkout)
+        port = free_port()
+        usual = [f"--port={port}", f"--data={data}", "--reload-interval=86400"]
+        usual.append(f"--state-dir={self.scratch / f'state-{port}'}")
+        command = daemon_command(*usual, *flags, checkout=self.checkout)
+        return Service(command, port, name="reviewsd")
 
-    def peer(self, application: str, data: Path) -> Server:
+    def peer(self, application: str, data: Path) -> Service:
         """An application of peers.py under one worker of uvicorn, in an environment made on first use."""
         python = self.cache / "venv-peers" / "bin" / "python"
         port = free_port()
@@ -72,16 +76,12 @@ class Lab(NamedTuple):
             "--http=httptools",
             "--no-access-log",
         ]
-        return Server(application, command, port, self.scratch, REVIEWS_DATA=str(data))
+        return Service(command, port, name=application, REVIEWS_DATA=str(data))
 
-    def nginx(self, files: Path) -> Server:
+    def nginx(self, files: Path) -> Service:
         """One process of nginx, which serves the directory `files`."""
         port = free_port()
         path = self.scratch / "nginx.conf"
         path.write_text(NGINX_CONFIGURATION.format(host=HOST, port=port, files=files))
-        return Server(
-            "nginx",
-            ["nginx", "-p", str(self.scratch), "-c", str(path)],
-            port,
-            self.scratch,
-        )
+        command = [program("nginx"), "-p", str(self.scratch), "-c", str(path)]
+        return Service(command, port, name="nginx")

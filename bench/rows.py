@@ -40,21 +40,14 @@ from lab.attack_lab import (
 from lab.hostile_requests import hostile_file, hostile_requests
 from lab.page_samples import write_files
 from lab.proxy_lab import JSON_TYPE, running_proxy
-from lab.servers import (
-    HOST,
-    SMALL_SEARCH,
-    LabError,
-    Server,
-    memory_mb,
-    processor_seconds,
-    wait_for,
-)
-from lab.services import fetch
+from lab.services import HOST, Service, fetch
 from lab.subscribers import HOSTS, Subscribers
 from lab.tools import own_network
+from lab.watching import LabError, memory_mb, processor_seconds, wait_for
 
 SAMPLE = 0  # in place of a number of generated reviews: the sample data
 TOPIC = "/feed.xml"
+SMALL_SEARCH = "/api/reviews/search?limit=1"
 
 
 class Figure(NamedTuple):
@@ -67,7 +60,7 @@ class Figure(NamedTuple):
     at_least: float = 0
 
 
-def change(server: Server, data: Path) -> float:
+def change(server: Service, data: Path) -> float:
     """Give the business another name and send SIGHUP. Returns the seconds until the service has reloaded."""
 
     def tag() -> str:
@@ -91,7 +84,7 @@ WORDS = ",".join(make_data.WORDS[:113])  # a prime number of words: wrk.lua says
 
 
 def rate(
-    server: Server,
+    server: Service,
     seconds: int,
     path: str = "",
     headers: Mapping[str, str] | None = None,
@@ -125,7 +118,7 @@ def rate(
 
 
 @contextmanager
-def probe(server: Server, path: str = SMALL_SEARCH) -> Iterator[list[float]]:
+def probe(server: Service, path: str = SMALL_SEARCH) -> Iterator[list[float]]:
     """Milliseconds of small GETs while the block runs, each on a new connection; infinite for a failure."""
     latencies: list[float] = []
     ended = threading.Event()
@@ -429,7 +422,7 @@ def hostile(lab: Lab) -> Iterator[Figure]:
     yield Figure(what, longest_ms, "ms", LONGEST_WAIT_MS)
 
 
-def wait_beside(server: Server, request: bytes) -> float:
+def wait_beside(server: Service, request: bytes) -> float:
     """The milliseconds that a small GET takes beside a request."""
     waits: list[float] = []
     while not waits or (min(waits) > LONGEST_WAIT_MS and len(waits) < LOOKS):
@@ -480,7 +473,7 @@ def hub(lab: Lab) -> Iterator[Figure]:
 
 
 def delivery_seconds(
-    server: Server, data: Path, subscribers: Subscribers, count: int
+    server: Service, data: Path, subscribers: Subscribers, count: int
 ) -> float:
     """The seconds from a change until this many steady callbacks have it."""
     began = time.monotonic()
@@ -510,7 +503,7 @@ def hub_hanging(lab: Lab) -> Iterator[Figure]:
     yield Figure("450 beside 50 that hang, to alone", beside / alone, "×", 2)
 
 
-def subscriptions(server: Server) -> dict[str, int]:
+def subscriptions(server: Service) -> dict[str, int]:
     return dict(json.loads(fetch(server, "/healthz").body)["subscriptions"])
 
 
@@ -569,7 +562,7 @@ def hub_strangers(lab: Lab) -> Iterator[Figure]:
 
 
 def ask_for_an_hour_more(
-    subscribers: Subscribers, server: Server, number: int
+    subscribers: Subscribers, server: Service, number: int
 ) -> float:
     """Send the form of a steady callback. Returns the seconds until it is answered."""
     request = subscribers.request(
@@ -579,7 +572,7 @@ def ask_for_an_hour_more(
 
 
 def send_forms(
-    server: Server, form: Callable[[int], dict[str, Any]], ended: threading.Event
+    server: Service, form: Callable[[int], dict[str, Any]], ended: threading.Event
 ) -> None:
     number = 0
     while not ended.wait(1 / FORMS_A_SECOND):
@@ -591,7 +584,7 @@ def send_forms(
 def hanging_stranger(
     hosts: Callable[[int], str],
     subscribers: Subscribers,
-    server: Server,
+    server: Service,
     port: int,
     number: int,
 ) -> dict[str, Any]:
@@ -601,7 +594,7 @@ def hanging_stranger(
 
 
 def repeating_stranger(
-    subscribers: Subscribers, server: Server, port: int, number: int
+    subscribers: Subscribers, server: Service, port: int, number: int
 ) -> dict[str, Any]:
     """A form with the callback of a subscriber, and a secret of the stranger's."""
     return subscribers.request(

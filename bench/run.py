@@ -23,7 +23,7 @@ from pathlib import Path
 from statistics import median
 
 from contenders import ROOT, Lab
-from lab.servers import LabError
+from lab.watching import LabError
 from rows import ROWS, Figure
 
 

@@ -32,10 +32,10 @@ from urllib.parse import urlencode
 
 from lab.attack_lab import CALL_TEXT, WHOLE_CALL, WHOLE_GET, connections
 from lab.proxy_lab import JSON_TYPE
-from lab.servers import LabError, daemon_server, memory_mb, wait_for
-from lab.services import SAMPLE, fetch, free_port
+from lab.services import SAMPLE, Service, daemon_command, fetch, free_port
 from lab.subscribers import Subscribers
 from lab.tools import own_network
+from lab.watching import LabError, memory_mb, wait_for
 
 TOPICS = ("/feed.xml", "/api/feed.json", "/reviews.json")
 LIVING = [
@@ -132,8 +132,10 @@ class Soak:
         self._start()
 
     def _start(self) -> None:
-        flags = ["--reload-interval=0.2", *HUB_FLAGS, *self.subscribers.flags]
-        self.server = daemon_server(self._data, self._scratch, *flags, port=self._port)
+        flags = [f"--port={self._port}", f"--data={self._data}"]
+        flags += [f"--state-dir={self._scratch / 'state'}", "--reload-interval=0.2"]
+        flags += [*HUB_FLAGS, *self.subscribers.flags]
+        self.server = Service(daemon_command(*flags), self._port)
         self._up.set()
 
     def run(self, seconds: float, disturbances: tuple[str, ...]) -> None:

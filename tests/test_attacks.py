@@ -27,10 +27,10 @@ from lab.attack_lab import (
 )
 from lab.page_samples import write_files
 from lab.proxy_lab import RATE_LIMITS, Proxy, running_proxy
-from lab.servers import wait_for
-from lab.services import Address, daemon
+from lab.services import Service, daemon
 from lab.small_files import a_file, review
 from lab.tools import can_change_network, needs, own_network
+from lab.watching import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -69,7 +69,7 @@ RATES = {
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     reviews = [
         review(id=str(number), text="so good " * 400)
         for number in range(LARGEST_BYTES // 3200)
@@ -81,7 +81,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
 
 
 @pytest.fixture
-def nginx(service: Address, tmp_path: Path) -> Iterator[Proxy]:
+def nginx(service: Service, tmp_path: Path) -> Iterator[Proxy]:
     with running_proxy(tmp_path, "nginx", [service.port], **PATIENT) as proxy:
         yield proxy
 
@@ -92,7 +92,7 @@ def serves_others(proxy: Proxy) -> bool:
 
 @pytest.mark.parametrize("name", ["nginx", "caddy"])
 def test_a_slow_body_holds_no_connection_of_the_service(
-    service: Address, name: str, tmp_path: Path
+    service: Service, name: str, tmp_path: Path
 ) -> None:
     with (
         running_proxy(tmp_path, name, [service.port]) as proxy,
@@ -103,7 +103,7 @@ def test_a_slow_body_holds_no_connection_of_the_service(
 
 
 def test_nginx_limits_the_slow_readers_of_one_client(
-    nginx: Proxy, service: Address
+    nginx: Proxy, service: Service
 ) -> None:
     with slow_readers(nginx, (MAX_PER_CLIENT + 10) * [ATTACKER]) as (accepted, _):
         assert accepted == MAX_PER_CLIENT
@@ -160,7 +160,7 @@ def test_clients_of_ipv4_have_no_common_limit(nginx: Proxy) -> None:
 
 
 def test_caddy_ends_slow_readers_and_serves_others_meanwhile(
-    service: Address, tmp_path: Path
+    service: Service, tmp_path: Path
 ) -> None:
     with (
         running_proxy(tmp_path, "caddy", [service.port], write="4s") as proxy,

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 from lab.page_samples import write_files
-from lab.servers import wait_for
-from lab.services import ROOT, Address, daemon, fetch
+from lab.services import ROOT, Service, daemon, fetch
 from lab.small_files import a_file, review
 from lab.subscribers import Subscribers
+from lab.watching import wait_for
 
 from reviewslib import files, links
 
@@ -55,7 +55,7 @@ def old(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def load(address: Address, data: Path) -> Iterator[None]:
+def load(address: Service, data: Path) -> Iterator[None]:
     """Somebody reads without a pause, and imports replace a file under their lock."""
     ended = threading.Event()
 

@@ -182,7 +182,7 @@ def kind_from_service(site: Site, path: str, name: str, value: str) -> Any:
 
 
 def fetch_from(port: int, path: str, **headers: str) -> Response:
-    return fetch(Address(port, pid=0, base_url=""), path, **headers)
+    return fetch(Address(port), path, **headers)
 
 
 def send_raw(proxy: Proxy, path: str, fields: str, source: str) -> None:

@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 
 import pytest
 from lab.page_samples import sample_dataset, write_files
-from lab.services import ROOT, Address, daemon, fetch
+from lab.services import ROOT, Service, daemon, fetch
 from lab.small_files import a_file, review
 
 import reviewsd
@@ -138,7 +138,7 @@ def test_every_command_of_ours_is_one_that_the_program_takes(
     ours.get(program, reviewsd.command_line().parse_args)(words)
 
 
-def run(name: str, service: Address, directory: Path) -> str:
+def run(name: str, service: Service, directory: Path) -> str:
     """The output of the only Python program in a document, run against a service."""
     (program,) = blocks(name, "python")
     here = re.sub(f"{PUBLIC_URL}|{PLACE}", f"http://127.0.0.1:{service.port}", program)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from lab.environments import environments, node_with, python_with
-from lab.services import ROOT, Address, daemon, fetch
+from lab.services import ROOT, Service, daemon, fetch
 from lab.tools import program
 
 pytestmark = pytest.mark.slow
@@ -39,13 +39,13 @@ def run(*command: str | Path, directory: Path) -> str:
     return done.stdout
 
 
-def save_contract(service: Address, directory: Path) -> None:
+def save_contract(service: Service, directory: Path) -> None:
     (directory / "openapi.json").write_bytes(
         fetch(service, "/.well-known/openapi.json").body
     )
 
 
-def served(service: Address) -> dict[str, Any]:
+def served(service: Service) -> dict[str, Any]:
     """What `calls` must print of the sample."""
     reviews = json.loads(fetch(service, "/reviews.json").body)["reviews"]
     insights = json.loads(fetch(service, "/insights.json").body)

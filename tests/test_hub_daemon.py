@@ -27,12 +27,13 @@ from lab.hub_lab import FORM, Exchange, Lab, agree, answer, hang
 from lab.services import (
     ROOT,
     SAMPLE,
-    Address,
     Response,
-    daemon,
+    Service,
+    daemon_command,
     fetch,
     free_port,
     run_daemon,
+    started,
 )
 from lab.tools import needs, on_a_small_disk
 
@@ -53,23 +54,20 @@ def data(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def running(
-    lab: Lab, data: Path, state: Path, *arguments: str, port: int = 0
-) -> Iterator[Address]:
+def running(lab: Lab, data: Path, state: Path, port: int = 0) -> Iterator[Service]:
     """A daemon whose hub may call the lab, and which polls its files often."""
-    labs_only = [
-        "--hub-allow-private",
-        "--hub-ca-file",
-        str(lab.ca_file),
-        "--reload-interval",
-        "0.05",
-    ]
-    with daemon(*labs_only, *arguments, data=data, state=state, port=port) as service:
+    flags = [*flags_of(lab, data, state), f"--port={port}"]
+    with started(daemon_command(*flags), port) as service:
         yield service
 
 
+def flags_of(lab: Lab, data: Path, state: Path) -> list[str]:
+    trust = ["--hub-allow-private", f"--hub-ca-file={lab.ca_file}"]
+    return [*trust, "--reload-interval=0.05", f"--data={data}", f"--state-dir={state}"]
+
+
 def ask(
-    service: Address, callback: str, path: str = "/feed.xml", **more: str
+    service: Service, callback: str, path: str = "/feed.xml", **more: str
 ) -> Response:
     """Send a request to the hub; `secret` and other fields get the prefix `hub.`."""
     fields = {
@@ -82,7 +80,7 @@ def ask(
 
 
 def subscribe(
-    lab: Lab, service: Address, state: Path, path: str = "/feed.xml", **more: str
+    lab: Lab, service: Service, state: Path, path: str = "/feed.xml", **more: str
 ) -> None:
     """Subscribe, and wait until it is stored."""
     before = active(state)
@@ -95,7 +93,7 @@ def active(state: Path) -> int:
     return [row.mode for row in list_rows(state)].count("active")
 
 
-def health(service: Address) -> dict[str, Any]:
+def health(service: Service) -> dict[str, Any]:
     return dict(json.loads(fetch(service, "/healthz").body))
 
 
@@ -139,13 +137,11 @@ def test_a_subscriber_gets_what_a_reader_gets(
 
 
 @contextmanager
-def killed(lab: Lab, data: Path, state: Path, port: int = 0) -> Iterator[Address]:
+def killed(lab: Lab, data: Path, state: Path, port: int = 0) -> Iterator[Service]:
     """A daemon that ends by SIGKILL."""
-    with pytest.raises(AssertionError), running(lab, data, state, port=port) as service:
+    flags = [*flags_of(lab, data, state), f"--port={port}"]
+    with Service(daemon_command(*flags), port) as service:
         yield service
-        os.kill(
-            service.pid, signal.SIGKILL
-        )  # its status is not the 0 that `daemon` wants
 
 
 def test_a_killed_service_continues_after_its_restart(

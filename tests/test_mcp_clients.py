@@ -17,7 +17,7 @@ import pytest
 from lab.environments import environments, python_with
 from lab.mcp_sample import BUSINESS, CALLS, TOOLBOX, Object
 from lab.page_samples import URLS
-from lab.services import Address, daemon
+from lab.services import Service, daemon
 
 from mcp_rpc import success, text_of
 from reviewslib.dataset.strict_json import encode
@@ -56,7 +56,7 @@ Call = Callable[[str, Object], Object]
 
 
 @contextmanager
-def client(python: Path, mode: str, service: Address) -> Iterator[tuple[Object, Call]]:
+def client(python: Path, mode: str, service: Service) -> Iterator[tuple[Object, Call]]:
     """What a client script reports, and a function that calls a tool. The script must end with status 0."""
     script = str(Path(__file__).parent / "lab" / "mcp_client.py")
     command = [str(python), script, f"{service.base_url}/mcp", *mode.split()]

@@ -17,8 +17,8 @@ import pytest
 from lab.data_sets import DATA_SETS
 from lab.link_checker import check_links
 from lab.page_samples import write_files
-from lab.servers import wait_for
 from lab.services import SAMPLE, daemon_command, environment, free_port, run_daemon
+from lab.watching import wait_for
 
 BELOW = "host/our-reviews"
 # 3,000 reviews take 20 seconds on a machine that does nothing else.

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import trustme
 
-from lab.servers import wait_for
 from lab.services import ROOT, SAMPLE, daemon, free_port
 from lab.tools import program
+from lab.watching import wait_for
 
 JSON_TYPE = {
     "content_type": "application/json",

@@ -19,8 +19,8 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import trustme
 
-from lab.servers import HOST, Server, wait_for
-from lab.services import fetch, free_port
+from lab.services import HOST, Service, fetch, free_port
+from lab.watching import wait_for
 
 # Each connection takes a port of an address for a minute.
 HOSTS = 50
@@ -85,7 +85,7 @@ class Subscribers:
             "content_type": content_type,
         }
 
-    def subscribe(self, server: Server, wanted: list[tuple[str, int, str]]) -> None:
+    def subscribe(self, server: Service, wanted: list[tuple[str, int, str]]) -> None:
         """Have callbacks accepted and verified, each a kind, a number and a topic. Raises LabError."""
         for start in range(0, len(wanted), BATCH):
             batch = wanted[start : start + BATCH]

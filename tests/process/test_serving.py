@@ -20,19 +20,17 @@ from pathlib import Path
 
 import pytest
 from lab.page_samples import SAMPLE, write_files
-from lab.servers import memory_mb
 from lab.services import (
     ROOT,
     STOP_SECONDS,
-    Address,
-    Process,
+    Service,
     daemon,
     fetch,
-    running,
     running_daemon,
     started,
 )
 from lab.small_files import a_file, review
+from lab.watching import memory_mb, wait_for
 
 from reviewslib.messages import LARGEST_BODY_BYTES
 from reviewslib.process import (
@@ -43,7 +41,7 @@ from reviewslib.process import (
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[Address]:
+def service() -> Iterator[Service]:
     with daemon() as address:
         yield address
 
@@ -59,7 +57,7 @@ reviewsd.run(chosen, serving.Deadlines(body=1, response=2, silence=1))
 
 
 @pytest.fixture(scope="module")
-def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """The daemon with short deadlines and two megabytes of reviews."""
     reviews = [review(str(number), text="x" * 1900) for number in range(1000)]
     data = write_files(tmp_path_factory.mktemp("impatient"), a_file(*reviews))
@@ -70,32 +68,27 @@ def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
 
 
 @pytest.fixture
-def stub() -> Iterator[tuple[Address, Process]]:
+def stub() -> Iterator[Service]:
     """The program `stub_service.py`."""
-    with running(
-        [sys.executable, str(ROOT / "tests" / "lab" / "stub_service.py")],
-        PYTHONPATH=str(ROOT),
-    ) as started:
-        yield started
+    program = str(ROOT / "tests" / "lab" / "stub_service.py")
+    with Service([sys.executable, program], PYTHONPATH=str(ROOT)) as service:
+        yield service
 
 
 @contextmanager
 def managed(
     directory: Path, *arguments: str, **environ: str
-) -> Iterator[tuple[Callable[[], bytes], Address, Process]]:
+) -> Iterator[tuple[Callable[[], bytes], Service]]:
     """The daemon, and a function that returns its next notification to the service manager."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(name := str(directory / "notify"))
         manager.settimeout(STOP_SECONDS)
-        with running_daemon(*arguments, **environ, NOTIFY_SOCKET=name) as (
-            service,
-            process,
-        ):
-            yield lambda: manager.recv(4096), service, process
+        with running_daemon(*arguments, **environ, NOTIFY_SOCKET=name) as service:
+            yield lambda: manager.recv(4096), service
 
 
 def connect(
-    service: Address, request: bytes = b"", receive_buffer: int | None = None
+    service: Service, request: bytes = b"", receive_buffer: int | None = None
 ) -> socket.socket:
     """A connection that has sent `request`."""
     connection = socket.socket()
@@ -127,7 +120,7 @@ HALF_HEAD = b"GET /reviews.json HT"
 HALF_BODY = head("POST /", "Content-Length: 9") + b"x"
 
 
-def exchange(service: Address, request: bytes) -> bytes:
+def exchange(service: Service, request: bytes) -> bytes:
     """The bytes until the service closes the connection, in half of the time that a body may take."""
     with connect(service, request) as connection:
         connection.settimeout(serving.Deadlines().body / 2)
@@ -138,11 +131,12 @@ def statuses(answers: bytes) -> list[int]:
     return [int(status) for status in re.findall(rb"HTTP/1\.[01] ([0-9]{3}) ", answers)]
 
 
-def log_until_end(process: Process, number: signal.Signals = signal.SIGTERM) -> str:
-    """What a service logs from this signal until it ends with status 0; SIGCONT does nothing."""
-    process.send_signal(number)
-    log = process.communicate(timeout=STOP_SECONDS)[1]
-    assert (process.returncode, re.findall("Traceback|panic", log)) == (0, [])
+def log_until_end(service: Service, number: signal.Signals = signal.SIGTERM) -> str:
+    """What a service logs until this signal ends it; SIGCONT does nothing."""
+    service.stop(number)
+    # Before it listens, it asks itself.
+    log = service.log().partition("listens on")[2]
+    assert re.findall("Traceback|panic", log) == []
     return log
 
 
@@ -211,7 +205,7 @@ SMUGGLED = keep_alive("POST /", "Content-Length: 3", "Transfer-Encoding: chunked
     ],
 )
 def test_raw_requests_get_defined_answers(
-    service: Address, sent: bytes, expected: list[int]
+    service: Service, sent: bytes, expected: list[int]
 ) -> None:
     answers = exchange(service, sent)
 
@@ -228,7 +222,7 @@ def test_raw_requests_get_defined_answers(
 @pytest.mark.parametrize("fields", [[], ["Expect: 100-continue"]])
 @pytest.mark.parametrize("length", ["65537", "9" * 18])
 def test_a_body_that_announces_too_much_is_413_and_never_read(
-    service: Address, line: str, fields: list[str], length: str
+    service: Service, line: str, fields: list[str], length: str
 ) -> None:
     answer = exchange(service, head(line, *fields, f"Content-Length: {length}"))
 
@@ -278,7 +272,7 @@ INCOMPLETE = b'{"parameter":null,"value":"","message":"The body is incomplete'
     ],
 )
 def test_a_chunked_body_is_bounded_and_well_formed(
-    service: Address, line: str, body: bytes, status: int, words: bytes
+    service: Service, line: str, body: bytes, status: int, words: bytes
 ) -> None:
     answer = exchange(service, head(line, CHUNKED, JSON) + body)
 
@@ -291,7 +285,7 @@ def test_a_chunked_body_is_bounded_and_well_formed(
     ("framing", "begun"), [("Content-Length: 100", b"x"), (CHUNKED, b"9\r\nx")]
 )
 def test_a_late_body_is_408_and_ends_the_connection(
-    impatient: Address, framing: str, begun: bytes
+    impatient: Service, framing: str, begun: bytes
 ) -> None:
     with connect(impatient, keep_alive("POST /", framing) + begun) as connection:
         answer = connection.makefile("rb").read()
@@ -312,7 +306,7 @@ def allow_descriptors() -> None:
 def test_a_full_service_lets_others_wait_and_feeds_the_watchdog(tmp_path: Path) -> None:
     flags = ("--max-connections", "5")
     with (
-        managed(tmp_path, *flags, WATCHDOG_USEC="100000") as (notified, service, _),
+        managed(tmp_path, *flags, WATCHDOG_USEC="100000") as (notified, service),
         ExitStack() as crowd,
     ):
         first, *_ = [crowd.enter_context(connect(service)) for _ in range(5)]
@@ -327,7 +321,7 @@ def test_a_full_service_lets_others_wait_and_feeds_the_watchdog(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_peers_that_read_nothing_hold_little_memory_and_are_cut(
-    impatient: Address,
+    impatient: Service,
 ) -> None:
     allow_descriptors()
     readers = 300
@@ -356,7 +350,7 @@ def test_peers_that_read_nothing_hold_little_memory_and_are_cut(
 @pytest.mark.slow
 @pytest.mark.parametrize(("pause_seconds", "is_whole"), [(0.1, False), (0, True)])
 def test_only_a_reader_too_slow_for_a_large_response_is_cut(
-    impatient: Address, pause_seconds: float, is_whole: bool
+    impatient: Service, pause_seconds: float, is_whole: bool
 ) -> None:
     whole = fetch(impatient, "/reviews.json").body
     received = b""
@@ -379,7 +373,7 @@ def access_lines(log: str) -> list[str]:
 
 
 def test_the_access_log_has_one_line_per_request_whatever_its_path() -> None:
-    with running_daemon("--access-log") as (service, process):
+    with running_daemon("--access-log") as service:
         body = fetch(service, "/robots.txt?secret=1").body
         fetch(service, "/", "HEAD")
         for path in ("/caf\xc3\xa9\\x0a%0a\xc2\x85\xe2\x80\xa8", "/" + "y" * 2000):
@@ -388,7 +382,7 @@ def test_the_access_log_has_one_line_per_request_whatever_its_path() -> None:
             assert (
                 fetch(service, "/nothing").status == 404
             )  # by now the service waits for the other half
-        log = log_until_end(process, signal.SIGINT)
+        log = log_until_end(service, signal.SIGINT)
     assert log.endswith(" INFO stopped\n"), "the log is flushed"
     lines = [line.removeprefix("127.0.0.1 ") for line in access_lines(log)]
     assert lines[:2] == [f"GET /robots.txt 200 {len(body)}", "HEAD / 200 0"]
@@ -400,16 +394,14 @@ def test_the_access_log_has_one_line_per_request_whatever_its_path() -> None:
     assert (nothing[:17], half) == ("GET /nothing 404 ", "POST / 499 0")
 
 
-def test_a_peer_that_leaves_before_its_response_is_noticed(
-    stub: tuple[Address, Process],
-) -> None:
-    service, process = stub
-    with connect(service, head("GET /hold")):
-        fetch(service, "/")  # by now the service has read the request
-    assert process.stderr
-    assert any("GET /hold 499 0" in line for line in process.stderr), (
-        "the job goes on for 30 seconds"
-    )
+def test_a_peer_that_leaves_before_its_response_is_noticed(stub: Service) -> None:
+    with connect(stub, head("GET /hold")):
+        # By then the service has read the request.
+        fetch(stub, "/")
+
+    wait_for("notice", lambda: "GET /hold 499 0" in stub.log())
+    # The job goes on for 30 seconds.
+    stub.check()
 
 
 def test_a_unix_socket_serves_in_place_of_a_stale_one(tmp_path: Path) -> None:
@@ -418,14 +410,14 @@ def test_a_unix_socket_serves_in_place_of_a_stale_one(tmp_path: Path) -> None:
         stale.bind(str(path))
     flags = ("--uds", str(path), "--base-url", "http://reviews.example", "--access-log")
     with (
-        running_daemon(*flags) as (_, process),
+        running_daemon(*flags) as service,
         socket.socket(socket.AF_UNIX) as connection,
     ):
         assert path.stat().st_mode & 0o777 == 0o660
         connection.connect(str(path))
         connection.sendall(head("GET /reviews.json"))
         assert connection.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
-        (line,) = access_lines(log_until_end(process))
+        (line,) = access_lines(log_until_end(service))
     assert line.startswith("- GET /reviews.json 200 ")
     assert not path.exists()
 
@@ -436,31 +428,31 @@ def test_a_unix_socket_serves_in_place_of_a_stale_one(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_hanging_crowd_delays_neither_others_nor_the_stop() -> None:
     allow_descriptors()
-    with running_daemon() as (service, process), ExitStack() as crowd:
+    with running_daemon() as service, ExitStack() as crowd:
         for beginning in (HALF_HEAD, HALF_BODY, keep_alive("GET /reviews.json") * 50):
             for _ in range(300):
                 crowd.enter_context(connect(service, beginning))
         assert fetch(service, "/reviews.json").status == 200
         began = time.monotonic()
-        assert "are closed" in log_until_end(process)
+        assert "are closed" in log_until_end(service)
         assert time.monotonic() - began < 5 - logs.FLUSH_SECONDS
 
 
 def test_a_running_request_is_finished_before_the_stop() -> None:
     with (
-        running_daemon() as (service, process),
+        running_daemon() as service,
         connect(service, HALF_BODY) as connection,
     ):
         assert (
             fetch(service, "/healthz").status == 200
         )  # by now the service has read the head
-        process.terminate()
+        service.process.terminate()
         connection.sendall(b"12345678")
         assert (
             connection.makefile("rb").readline()
             == b"HTTP/1.1 405 Method Not Allowed\r\n"
         )
-        assert process.wait(STOP_SECONDS) == 0
+        assert service.process.wait(STOP_SECONDS) == 0
 
 
 @pytest.mark.parametrize(
@@ -472,21 +464,19 @@ def test_a_running_request_is_finished_before_the_stop() -> None:
     ],
 )
 def test_the_port_stays_open_while_before_stop_runs_after_any_signal(
-    stub: tuple[Address, Process], number: signal.Signals, path: str
+    stub: Service, number: signal.Signals, path: str
 ) -> None:
-    service, process = stub
-    process.send_signal(number)
-    assert fetch(service, path).status == 200
-    assert "stopping True\n" in log_until_end(process, signal.SIGCONT)
+    stub.process.send_signal(number)
+    assert fetch(stub, path).status == 200
+    assert "stopping True\n" in log_until_end(stub, signal.SIGCONT)
 
 
 @pytest.mark.slow
-def test_a_hanging_job_delays_no_stop(stub: tuple[Address, Process]) -> None:
-    service, process = stub
-    with connect(service, head("GET /hold")):
-        fetch(service, "/")  # by now the service has read the request
-        process.terminate()
-        assert process.wait(STOP_SECONDS) == 0
+def test_a_hanging_job_delays_no_stop(stub: Service) -> None:
+    with connect(stub, head("GET /hold")):
+        # By then the service has read the request.
+        fetch(stub, "/")
+        stub.stop()
 
 
 def test_the_service_manager_is_told_every_state(tmp_path: Path) -> None:
@@ -498,7 +488,7 @@ def test_the_service_manager_is_told_every_state(tmp_path: Path) -> None:
         "3600",
     )  # so that only the signal causes a reload
     with (
-        managed(tmp_path, *flags) as (notified, service, process),
+        managed(tmp_path, *flags) as (notified, service),
         connect(service, HALF_BODY),
     ):
         serving_status = (
@@ -506,16 +496,16 @@ def test_the_service_manager_is_told_every_state(tmp_path: Path) -> None:
         )
         assert notified().decode() == f"READY=1\nSTATUS={serving_status}"
         (data / "reviews.json").write_text("[]")
-        process.send_signal(signal.SIGHUP)
+        service.process.send_signal(signal.SIGHUP)
         assert notified().startswith(b"RELOADING=1\nMONOTONIC_USEC=")
         assert (
             notified()
             == b"READY=1\nSTATUS=Stale: reviews.json: an array is not an object"
         )
-        process.terminate()
+        service.process.terminate()
         assert notified() == b"STOPPING=1"
-        process.terminate()
-        assert process.wait(serving.STOP_SECONDS / 2) == -signal.SIGTERM, (
+        service.process.terminate()
+        assert service.process.wait(serving.STOP_SECONDS / 2) == -signal.SIGTERM, (
             "a second signal ends it at once"
         )
 

@@ -15,7 +15,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 from jsonschema import Draft202012Validator
-from lab.services import ROOT, SAMPLE, Address, Response, call, daemon, fetch
+from lab.services import ROOT, SAMPLE, Response, Service, call, daemon, fetch
 
 import reviewsd
 from reviewslib.process.settings import Settings
@@ -63,13 +63,13 @@ Ask = Callable[..., Response]
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[Address]:
+def service() -> Iterator[Service]:
     with daemon(base_url=BASE_URL) as address:
         yield address
 
 
 @pytest.fixture(scope="module", params=["HTTP", "WSGI"])
-def ask(request: pytest.FixtureRequest, service: Address) -> Ask:
+def ask(request: pytest.FixtureRequest, service: Service) -> Ask:
     """Make a request, with the arguments of `fetch`."""
     application = reviewsd.create_app(
         Settings(data=SAMPLE, base_url=BASE_URL, no_hub=True)
@@ -535,7 +535,7 @@ def test_an_example_is_a_part_of_what_its_path_answers(ask: Ask, template: str) 
 
 @pytest.mark.parametrize(("path", "status"), [(MCP, 200), (HUB, 202)])
 def test_the_example_of_a_post_is_answered_as_declared(
-    service: Address, path: str, status: int
+    service: Service, path: str, status: int
 ) -> None:
     operation = CONTRACT["paths"][path]["post"]
     ((media, request),) = operation["requestBody"]["content"].items()

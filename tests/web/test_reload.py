@@ -18,10 +18,10 @@ from typing import Any
 from unittest.mock import MagicMock, Mock, call
 
 import pytest
-from lab.servers import wait_for
-from lab.services import SAMPLE, Address, daemon, fetch
+from lab.services import SAMPLE, Service, daemon, fetch
 from lab.services import call as ask
 from lab.small_files import a_file, review
+from lab.watching import wait_for
 
 import reviewsd
 from hub import Hub
@@ -491,7 +491,7 @@ def test_polls_go_on_whatever_one_of_them_raises(
 PATHS = ("/reviews.json", "/api/reviews/search", "/api/reviews/since/2020-01-01")
 
 
-def ids_of(service: Address, path: str) -> set[str]:
+def ids_of(service: Service, path: str) -> set[str]:
     """The ids in an answer, which must succeed."""
     answer = fetch(service, path)
     assert answer.status == 200
@@ -504,14 +504,14 @@ def test_no_request_fails_and_no_answer_mixes_two_states(tmp_path: Path) -> None
     put(tmp_path, one("s0"))
     over = threading.Event()
 
-    def counts_of_ids(service: Address, path: str) -> set[int]:
+    def counts_of_ids(service: Service, path: str) -> set[int]:
         """The numbers of ids in the answers until the last reload."""
         counts = set()
         while not over.is_set():
             counts.add(len(ids_of(service, path)))
         return counts
 
-    def is_served(service: Address, id: str) -> bool:
+    def is_served(service: Service, id: str) -> bool:
         return ids_of(service, "/reviews.json") == {id}
 
     with (

@@ -13,7 +13,7 @@ from typing import Any
 import feedparser
 import pytest
 from lab import small_files as small
-from lab.services import SAMPLE, Address, Response, call, daemon
+from lab.services import SAMPLE, Response, Service, call, daemon
 from lab.tools import program
 
 import reviewsd
@@ -235,14 +235,14 @@ def test_other_pages_lead_to_no_feed_of_a_search(
 
 
 @pytest.fixture
-def daemon_here() -> Iterator[Address]:
+def daemon_here() -> Iterator[Service]:
     with daemon("--no-hub") as address:
         yield address
 
 
 @pytest.mark.slow
 def test_newsboat_reads_the_feed_of_a_search(
-    tmp_path: Path, daemon_here: Address
+    tmp_path: Path, daemon_here: Service
 ) -> None:
     newsboat = program("newsboat")
     (tmp_path / "urls").write_text(f"{daemon_here.base_url}{FEED}?max_rating=1\n")
