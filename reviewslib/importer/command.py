@@ -37,7 +37,7 @@ from reviewslib.importer.data_directory import (
     write_newest_export,
 )
 from reviewslib.importer.google import Answers, Connection, ask_google
-from reviewslib.importer.google_http import GoogleFault
+from reviewslib.importer.google_faults import GoogleFault
 from reviewslib.importer.google_key import log_in
 from reviewslib.importer.merging import Merged, is_erasure, merge
 from reviewslib.importer.options import Options, parse, remembered
@@ -95,7 +95,9 @@ def _import(
     # Merging changes the entries of the state.
     lasting = stored.state.lasting()
     merged = _merge(options, contract, stored, found, answers)
-    if answers and _is_nothing_new(merged, stored, lasting):
+    # Which of many questions were answered is worth writing: the next run asks the others.
+    may_be_idle = answers is not None and not answers.is_cut
+    if may_be_idle and _is_nothing_new(merged, stored, lasting):
         yield [*remarks, *_nothing_new(options, stored, merged)]
         return
     reviews = counting.readable(merged.document)

@@ -1,10 +1,9 @@
-"""Requests to Google: what is asked, how often, and the sentence for each fault.
+"""Requests to Google: where they go, and how often they are repeated.
 
-Only the addresses of `Endpoints` are ever asked; redirects are not followed. No message of
-this module has a key, a token, a request's address or an answer's text, but for the
-sentence that Google gives for an error. It knows no review.
+Only the addresses of `Endpoints` are ever asked; redirects are not followed. This module
+knows no review and no key.
 
-Sections: addresses, faults, one request, requests that are repeated.
+Sections: addresses, one request, requests that are repeated.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ from typing import Any, NamedTuple
 
 from reviewslib.dataset.moments import utc_text
 from reviewslib.dataset.strict_json import NotJson, Object, decode
-from reviewslib.importer.texts import clean_line
-from reviewslib.terminal import EXIT_BAD_DATA, EXIT_FAILURE, CommandFailed
+from reviewslib.importer.google_faults import has_no_quota, no_answer, odd_answer
 
 # ---- Addresses ----
 
@@ -39,78 +37,6 @@ class Endpoints:
     reviews: str = "https://mybusiness.googleapis.com/v4"
 
 
-# ---- Faults: one sentence each, with the way on ----
-
-
-class GoogleFault(CommandFailed):
-    """Google gave no usable answer, so nothing is written."""
-
-
-def no_answer(reason: str) -> GoogleFault:
-    """A fault that may be over at the next run."""
-    return GoogleFault(reason, status=EXIT_FAILURE)
-
-
-def to_be_settled(reason: str) -> GoogleFault:
-    """A fault that stays until the owner does something."""
-    return GoogleFault(reason, status=EXIT_BAD_DATA)
-
-
-def odd_answer(what: str) -> GoogleFault:
-    """An answer whose shape is not the documented one."""
-    return no_answer(
-        f"Google's answer has another shape than documented ({what}); "
-        "if it stays so for a day, this program needs an update."
-    )
-
-
-# Google's sentences are short; what is longer would hide the rest of the output.
-MAX_SENTENCE_CHARACTERS = 500
-
-
-def _sentence_of(error: Object) -> str:
-    message = error.get("message")
-    sentence = clean_line(message) if isinstance(message, str) else ""
-    return sentence[:MAX_SENTENCE_CHARACTERS]
-
-
-def has_no_quota(error: Object) -> bool:
-    """Whether the limit that was passed is 0: access is not approved yet."""
-    details = error.get("details")
-    for detail in details if isinstance(details, list) else []:
-        if isinstance(detail, dict):
-            metadata = detail.get("metadata")
-            if isinstance(metadata, dict) and metadata.get("quota_limit_value") == "0":
-                return True
-    return False
-
-
-NOT_APPROVED = (
-    "Google allows this project no requests: access to the Business Profile API is not "
-    "approved yet, or its quota is used up; docs/google.md has the form and how long an "
-    "answer takes."
-)
-
-
-def fault_of(response: Response) -> GoogleFault:
-    """The sentence for a status that ends the command."""
-    error = response.error
-    if response.status == 429:
-        return to_be_settled(NOT_APPROVED)
-    if response.status >= 500:
-        return no_answer(
-            f"Google answers {response.status} for two minutes; run the command later."
-        )
-    said = _sentence_of(error) or "it gives no reason"
-    if response.status == 403:
-        return to_be_settled(f"Google refuses access, and says: {said}")
-    if response.status == 401:
-        return to_be_settled(
-            "Google does not accept the key: log in again with --google-login."
-        )
-    return no_answer(f"Google answers {response.status}, and says: {said}")
-
-
 # ---- One request ----
 
 # A page of 50 reviews has some 100 KB; an answer without an end must not fill the memory.
@@ -124,6 +50,19 @@ class Response(NamedTuple):
     status: int
     content: Any  # decoded JSON
     date: str  # the moment of Google's clock in UTC, empty without one
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the same request may succeed later."""
+        return self.status == 429 or self.status >= 500
+
+    @property
+    def is_not_found(self) -> bool:
+        """Whether Google says that what was asked for does not exist.
+
+        An error page of another server on the way says nothing of the kind.
+        """
+        return self.status == 404 and self.error.get("status") == "NOT_FOUND"
 
     @property
     def error(self) -> Object:
@@ -214,12 +153,15 @@ class Pacing:
 def exchange_patiently(
     url: str, fields: Mapping[str, str], pacing: Pacing, body: bytes | None = None
 ) -> Response:
-    """Send a request until its status is none of 429 and 5xx. Raises GoogleFault."""
+    """Send a request until Google is not busy, or the time is used up.
+
+    Raises GoogleFault.
+    """
     attempt = 0
     while True:
         response = exchange(url, fields, body)
-        is_busy = response.status == 429 or response.status >= 500
-        if not is_busy or has_no_quota(response.error):
+        # A project without any quota is not served later either.
+        if not response.is_busy or has_no_quota(response.error):
             return response
         attempt += 1
         if not pacing.wait(attempt):

@@ -22,15 +22,19 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 from reviewslib import files
 from reviewslib.dataset.strict_json import Json, NotJson, Object, decode
+from reviewslib.importer.google_faults import (
+    fault_of,
+    key_has_ended,
+    odd_answer,
+    to_be_settled,
+)
 from reviewslib.importer.google_http import (
     Endpoints,
     Pacing,
     Response,
     exchange_patiently,
-    fault_of,
-    odd_answer,
-    to_be_settled,
 )
+from reviewslib.importer.google_shapes import object_of, text_in
 
 # It can also write; this program only reads.
 SCOPE = "https://www.googleapis.com/auth/business.manage"
@@ -97,33 +101,45 @@ def write_key(path: Path, key: Key, endpoints: Endpoints) -> None:
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
-def access_token(key: Key, endpoints: Endpoints, pacing: Pacing) -> Response:
-    """The answer with a new access token. Raises GoogleFault."""
+class Access(NamedTuple):
+    """What requests need for an hour, and when Google gave it."""
+
+    token: str
+    date: str  # the moment of Google's clock, in UTC, empty without one
+
+    def __repr__(self) -> str:
+        return "Access(…)"
+
+
+def access_of(key: Key, endpoints: Endpoints, pacing: Pacing) -> Access:
+    """A new access token. Raises GoogleFault."""
     fields = {"grant_type": "refresh_token", **key._asdict()}
     response = _ask_for_token(fields, endpoints, pacing)
-    if not isinstance(response.content.get("access_token"), str):
-        raise odd_answer("no access_token")
-    return response
+    token = text_in(response.content, "access_token")
+    # It becomes a header field. A message about another character would repeat it.
+    if not token or not TOKEN_CHARACTERS.issuperset(token):
+        raise odd_answer("access_token")
+    return Access(token=token, date=response.date)
+
+
+# Visible ASCII (RFC 6749, appendix A.12), without the blank.
+TOKEN_CHARACTERS = frozenset(map(chr, range(0x21, 0x7F)))
+
+# Errors of the token address are those of OAuth (RFC 6749, section 5.2).
+ENDED = ("invalid_grant", "invalid_client")
 
 
 def _ask_for_token(
     fields: Mapping[str, str], endpoints: Endpoints, pacing: Pacing
 ) -> Response:
+    """The answer of the token address, whose content is an object. Raises GoogleFault."""
     body = urlencode(fields).encode()
     response = exchange_patiently(endpoints.token, FORM, pacing, body)
-    if isinstance(response.content, dict):
-        # Errors of the token address are those of OAuth (RFC 6749, section 5.2).
-        if response.content.get("error") in {"invalid_grant", "invalid_client"}:
-            raise to_be_settled(
-                "Google says that the key has ended or was revoked: log in again with "
-                "--google-login; if this happens every week, set the consent screen of "
-                'the project "in production".'
-            )
+    if isinstance(response.content, dict) and response.content.get("error") in ENDED:
+        raise key_has_ended()
     if response.status != 200:
-        raise fault_of(response)
-    if not isinstance(response.content, dict):
-        raise odd_answer("no object")
-    return response
+        raise fault_of(response.status, response.error)
+    return response._replace(content=object_of(response.content, "it"))
 
 
 # ---- The login ----

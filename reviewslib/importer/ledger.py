@@ -376,4 +376,4 @@ def _take_fields_of_text(
 
 def is_present(entry: Entry, covered: str) -> bool:
     """Whether a review is there, if `covered` is the newest T that spoke for it."""
-    return entry.seen >= max(covered, entry.gone)
+    return entry.seen >= covered and not entry.is_denied

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from reviewslib.dataset.contract import Contract
 from reviewslib.dataset.strict_json import Json, Object, encode
-from reviewslib.importer.google_http import odd_answer
-from reviewslib.importer.texts import clean
+from reviewslib.importer.google_faults import odd_answer
+from reviewslib.importer.google_shapes import list_in, object_in, objects_in, text_in
+from reviewslib.importer.texts import clean, clean_line
 
 # ---- Following ----
 
@@ -61,8 +62,8 @@ def follow(
 
 def language_offer(business: Mapping[str, Json], profile: Object) -> list[str]:
     """A line that names Google's language while the owner has given none."""
-    language = profile.get("languageCode")
-    if business.get("language") or not isinstance(language, str):
+    language = clean_line(text_in(profile, "languageCode"))
+    if business.get("language") or not language:
         return []
     return [f'Google\'s language of the profile is {language}: "language" of business']
 
@@ -100,29 +101,27 @@ def members_of(profile: Object) -> dict[str, Json]:
 
     Raises GoogleFault for another shape.
     """
-    categories = _object(profile, "categories")
+    categories = object_in(profile, "categories")
     return {
         "name": _text(profile, "title"),
-        "description": _text(_object(profile, "profile"), "description"),
-        "category": _text(_object(categories, "primaryCategory"), "displayName"),
+        "description": _text(object_in(profile, "profile"), "description"),
+        "category": _text(object_in(categories, "primaryCategory"), "displayName"),
         "url": _text(profile, "websiteUri"),
-        "telephone": _text(_object(profile, "phoneNumbers"), "primaryPhone"),
-        "address": _address(_object(profile, "storefrontAddress")),
-        "geo": _position(_object(profile, "latlng")),
-        "hours": hours_of(_objects(_object(profile, "regularHours"), "periods")),
-        "service_areas": _service_areas(_object(profile, "serviceArea")),
-        "review_url": _text(_object(profile, "metadata"), "newReviewUri"),
+        "telephone": _text(object_in(profile, "phoneNumbers"), "primaryPhone"),
+        "address": _address(object_in(profile, "storefrontAddress")),
+        "geo": _position(object_in(profile, "latlng")),
+        "hours": hours_of(objects_in(object_in(profile, "regularHours"), "periods")),
+        "service_areas": _service_areas(object_in(profile, "serviceArea")),
+        "review_url": _text(object_in(profile, "metadata"), "newReviewUri"),
     }
 
 
 def _address(address: Object) -> Json:
     if not address:
         return None
-    lines = address.get("addressLines") or []
-    if not isinstance(lines, list):
-        raise odd_answer("addressLines")
+    lines = [clean(str(line)) for line in list_in(address, "addressLines")]
     return {
-        "street": ", ".join(clean(str(line)) for line in lines) or None,
+        "street": ", ".join(lines) or None,
         "locality": _text(address, "locality"),
         "region": _text(address, "administrativeArea"),
         "postal_code": _text(address, "postalCode"),
@@ -139,34 +138,13 @@ def _position(position: Object) -> Json:
 
 
 def _service_areas(area: Object) -> Json:
-    places = _objects(_object(area, "places"), "placeInfos")
+    places = objects_in(object_in(area, "places"), "placeInfos")
     names = [_text(place, "placeName") for place in places]
     return [name for name in names if name] or None
 
 
 def _text(holder: Object, key: str) -> str | None:
-    value = holder.get(key)
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise odd_answer(key)
-    return clean(value) or None
-
-
-def _object(holder: Object, key: str) -> Object:
-    value = holder.get(key)
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise odd_answer(key)
-    return value
-
-
-def _objects(holder: Object, key: str) -> list[Object]:
-    values = holder.get(key) or []
-    if not isinstance(values, list) or not all(isinstance(v, dict) for v in values):
-        raise odd_answer(key)
-    return values
+    return clean(text_in(holder, key)) or None
 
 
 # ---- Hours ----
@@ -187,9 +165,8 @@ def hours_of(periods: Iterable[Object]) -> Json:
     """Opening hours in the form of `hours`; days with equal hours are one entry."""
     days_by_hours = dict[tuple[str, str], list[str]]()
     for period in periods:
-        day = DAY_NAMES.get(str(period.get("openDay")))
-        if day is None or period.get("closeDay") not in DAY_NAMES:
-            raise odd_answer("openDay or closeDay")
+        day = _day(period, "openDay")
+        _day(period, "closeDay")
         hours = (_clock_time(period, "openTime"), _clock_time(period, "closeTime"))
         days = days_by_hours.setdefault(hours, [])
         if day not in days:
@@ -201,9 +178,16 @@ def hours_of(periods: Iterable[Object]) -> Json:
     return entries or None
 
 
+def _day(period: Object, key: str) -> str:
+    name = text_in(period, key)
+    if name not in DAY_NAMES:
+        raise odd_answer(f"unknown {key}")
+    return DAY_NAMES[name]
+
+
 def _clock_time(period: Object, key: str) -> str:
     """A time of day. An absent zero is 0, and 24:00 is the end of the day."""
-    time = _object(period, key)
+    time = object_in(period, key)
     hours = time.get("hours", 0)
     minutes = time.get("minutes", 0)
     if not isinstance(hours, int) or not isinstance(minutes, int):

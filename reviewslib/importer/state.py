@@ -35,6 +35,11 @@ class Entry:
     written: str = ""  # digest of the review as the import wrote it
 
     @property
+    def is_denied(self) -> bool:
+        """Whether Google has said since it was last seen that it does not exist."""
+        return self.gone > self.seen
+
+    @property
     def scope(self) -> str:
         """Whose complete exports show whether the review still exists."""
         return self.location or self.source
@@ -67,7 +72,7 @@ class State:
     def lasting(self) -> tuple[object, ...]:
         """What is worth writing by itself: all but the moments that each run moves."""
         entries = {
-            id: (tuple(entry.native.items()), entry.location, bool(entry.gone))
+            id: (tuple(entry.native.items()), entry.location, entry.is_denied)
             for id, entry in self.reviews.items()
         }
         return (

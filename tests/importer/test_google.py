@@ -152,13 +152,21 @@ def test_a_short_listing_removes_what_google_says_is_gone(shop, google):
     assert shop.numbers() == set(range(2, 80))
 
 
-def test_an_answer_that_is_neither_means_nothing(shop, google):
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(error(503, "UNAVAILABLE"), id="busy"),
+        pytest.param(error(403, "PERMISSION_DENIED"), id="refused"),
+        pytest.param((404, b"<html>"), id="a page of another server"),
+    ],
+)
+def test_an_answer_that_is_neither_means_nothing(shop, google, answer):
     # given
     google.has([1, 2, 3])
     shop.ask()
     later(google, 2)
     google.has([1, 3])
-    google.answers["/reviews/"] = lambda: error(503, "UNAVAILABLE")
+    google.answers["/reviews/"] = lambda: answer
     # when
     report = shop.ask()
     # then
@@ -177,6 +185,132 @@ def test_the_brake_holds_280_of_300(shop, google):
     # then
     assert len(shop.reviews) == 300
     assert "--allow-removals" in report
+
+
+# ---- Questions about single reviews ----
+
+
+def questions(google: FakeGoogle) -> list[int]:
+    """The numbers of the reviews that were asked for since the last call, in order."""
+    asked = [request.partition("/reviews/AbFvOq")[2] for request in google.requests]
+    google.requests.clear()
+    return [int(number) for number in asked if number]
+
+
+def test_a_run_asks_for_200_reviews_and_the_next_for_the_others(shop, google):
+    # given
+    google.has(range(1, 301))
+    shop.ask()
+    google.has(range(261, 301))
+    later(google, 2)
+    google.requests.clear()
+    # when
+    shop.ask()
+    first = questions(google)
+    later(google, 3)
+    shop.ask()
+    second = questions(google)
+    # then
+    assert len(first) == 200
+    assert sorted(first + second) == [*range(1, 261)]
+
+
+def test_what_the_brake_holds_is_not_asked_for_again(shop, google):
+    # given
+    google.has(range(1, 301))
+    shop.ask()
+    google.has(range(261, 301))
+    for day in (2, 3):
+        later(google, day)
+        shop.ask()
+    google.requests.clear()
+    # when
+    later(google, 4)
+    report = shop.ask()
+    # then
+    assert questions(google) == []
+    assert "260 of 300 reviews stay" in report
+
+
+def test_what_was_held_goes_when_the_owner_says_so(shop, google):
+    # given
+    google.has(range(1, 21))
+    shop.ask()
+    google.has([1, 2])
+    later(google, 2)
+    shop.ask()
+    # when
+    later(google, 3)
+    shop.ask("--allow-removals")
+    # then
+    assert shop.numbers() == {1, 2}
+
+
+def test_what_was_held_and_returned_is_asked_for_when_a_list_lacks_it(shop, google):
+    # given
+    google.has(range(1, 21))
+    shop.ask()
+    google.has([1, 2])
+    later(google, 2)
+    shop.ask()
+    google.has(range(1, 21))
+    later(google, 3)
+    shop.ask()
+    google.has(range(2, 21))
+    google.requests.clear()
+    # when
+    later(google, 4)
+    shop.ask()
+    # then
+    assert questions(google) == [1]
+    assert shop.numbers() == set(range(2, 21))
+
+
+def test_those_never_answered_are_asked_for_first(shop, google):
+    # given
+    google.has(range(1, 301))
+    shop.ask()
+    google.unlisted = {f"AbFvOq{number:04}" for number in range(1, 261)}
+    later(google, 2)
+    google.requests.clear()
+    # when
+    shop.ask()
+    first = questions(google)
+    later(google, 3)
+    shop.ask()
+    second = questions(google)
+    # then
+    assert set(second[:60]) == {*range(1, 261)} - {*first}
+    assert len(second) == 200
+
+
+def test_a_busy_google_is_not_asked_on(shop, google):
+    # given
+    google.has(range(1, 41))
+    shop.ask()
+    later(google, 2)
+    google.has(range(31, 41))
+    google.answers["/reviews/"] = lambda: error(429, "RESOURCE_EXHAUSTED")
+    google.requests.clear()
+    # when
+    shop.ask()
+    # then
+    assert len(questions(google)) == 10
+    assert len(shop.reviews) == 40
+
+
+def test_an_answer_about_another_review_is_a_fault(shop, google):
+    # given
+    google.has([1, 2])
+    shop.ask()
+    later(google, 2)
+    google.has([1])
+    google.answers["/reviews/"] = lambda: (200, api_item(1))
+    # when
+    status, errors = shop.failed()
+    # then
+    assert status == EXIT_FAILURE
+    assert "another review than asked for" in errors
 
 
 def test_a_single_404_wins_over_an_older_takeout(shop, google):
@@ -247,18 +381,36 @@ NO_QUOTA = error(
     429, "RESOURCE_EXHAUSTED", details=[{"metadata": {"quota_limit_value": "0"}}]
 )
 NOT_ENABLED = error(403, "PERMISSION_DENIED", "Enable it at https://console.example/")
+UNVERIFIED = location(metadata={"hasVoiceOfMerchant": False})
 OTHER_REVIEW = api_item(1, name="accounts/9/locations/5/reviews/x")
 FAULTS = [
     pytest.param("/token", INVALID_GRANT, EXIT_BAD_DATA, "log in again", id="revoked"),
     pytest.param("/accounts", NO_QUOTA, EXIT_BAD_DATA, "not approved", id="no quota"),
     pytest.param(
+        "/token", error(500, "INTERNAL"), EXIT_FAILURE, "500", id="no token for now"
+    ),
+    pytest.param(
+        "/token",
+        (200, {"access_token": "two\nlines"}),
+        EXIT_FAILURE,
+        "(access_token)",
+        id="token",
+    ),
+    pytest.param(
         "/accounts", NOT_ENABLED, EXIT_BAD_DATA, "https://console", id="not enabled"
     ),
     pytest.param("/accounts", (200, {}), EXIT_BAD_DATA, "no location", id="none"),
-    pytest.param("/reviews", NOT_FOUND, EXIT_BAD_DATA, "no longer", id="gone"),
+    pytest.param(
+        "/locations",
+        (200, {"locations": [UNVERIFIED]}),
+        EXIT_BAD_DATA,
+        "No location of the account is verified",
+        id="none verified",
+    ),
+    pytest.param("/reviews", NOT_FOUND, EXIT_BAD_DATA, "not verified", id="gone"),
     pytest.param("/reviews", error(503, "UNAVAILABLE"), EXIT_FAILURE, "503", id="busy"),
     pytest.param(
-        "/reviews", error(429, "X"), EXIT_BAD_DATA, "quota is used up", id="too many"
+        "/reviews", error(429, "X"), EXIT_FAILURE, "no more requests", id="too many"
     ),
     pytest.param("/reviews", (200, b"<html>"), EXIT_FAILURE, "not JSON", id="HTML"),
     pytest.param(

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 import pytest
 from lab.google_lab import REFRESH_TOKEN, SECRET, TOKEN, FakeGoogle
 
-from reviewslib.importer.google_http import GoogleFault
+from reviewslib.importer.google_faults import GoogleFault
 from reviewslib.importer.google_key import Key, log_in, read_key
 
 

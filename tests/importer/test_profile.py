@@ -2,7 +2,7 @@
 
 import pytest
 
-from reviewslib.importer.google_http import GoogleFault
+from reviewslib.importer.google_faults import GoogleFault
 from reviewslib.importer.profile import hours_of, members_of
 
 

@@ -80,6 +80,7 @@ class FakeGoogle:
         self.reviews = dict[str, list[Item]]()  # by location
         self.appearing = list[Item]()  # come after the first page of a list was read
         self.hidden = set[str]()  # ids that no list has from page 2 on
+        self.unlisted = set[str]()  # ids that no list has at all
         self.total: int | None = None  # instead of the true one
         # By a part of a path: what is answered instead.
         self.answers = dict[str, Callable[[], Answer]]()
@@ -159,9 +160,12 @@ class FakeGoogle:
         start = int(query.get("pageToken", ["0"])[0])
         size = int(query["pageSize"][0])
         ordered = sorted(items, key=lambda item: str(item["updateTime"]), reverse=True)
-        part = ordered[start : start + size]
-        if start:
-            part = [item for item in part if item["reviewId"] not in self.hidden]
+        hidden = self.unlisted | self.hidden if start else self.unlisted
+        part = [
+            item
+            for item in ordered[start : start + size]
+            if item["reviewId"] not in hidden
+        ]
         page: Item = {"averageRating": 4.5, "totalReviewCount": len(items)}
         if self.total is not None:
             page["totalReviewCount"] = self.total
