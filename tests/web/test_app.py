@@ -315,16 +315,6 @@ def test_the_methods_of_the_server_as_a_whole_can_be_asked() -> None:
     assert answer.headers["allow"] == "GET, HEAD, POST, OPTIONS"
 
 
-@pytest.mark.parametrize("path", ["/", "/reviews.json", links.SEARCH_PATH, "/reviews"])
-def test_a_preflight_allows_whatever_a_library_adds_to_a_read(path: str) -> None:
-    answer = call(APP, path, "OPTIONS")
-
-    assert answer.status == 204
-    assert answer.headers["access-control-allow-methods"] == "GET, HEAD, OPTIONS"
-    # `*` does not mean Authorization (Fetch standard).
-    assert answer.headers["access-control-allow-headers"] == "*, Authorization"
-
-
 @pytest.mark.parametrize(
     ("length", "status"),
     [pytest.param(1000, 200, id="long"), pytest.param(1001, 400, id="too long")],
