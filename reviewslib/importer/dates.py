@@ -22,7 +22,8 @@ FORMATS = format_data("dates")
 
 # ---- Reading ----
 
-UNIX_TIME = re.compile(r"[0-9]{10}([0-9]{3})?")  # seconds or milliseconds
+# Seconds or milliseconds; ten digits are the years from 2001 to 2286.
+UNIX_TIME = re.compile(r"[0-9]{10}([0-9]{3})?")
 # A name after an offset, such as “+0100 (CET)”, says nothing that the offset does not.
 # A name alone, such as EST, is no zone: it means several.
 CLOCK_TIME = re.compile(
@@ -36,8 +37,11 @@ CJK_DAY = re.compile(r"([0-9]{4}) *年 *([0-9]{1,2}) *月 *([0-9]{1,2}) *[日号
 CJK_WEEKDAY = re.compile(
     r"[(（]?(?:[月火水木金土日]曜日?|星期.|[(（][月火水木金土日])[)）]?"
 )
+# No review on the web is older. An older day is rather a zero that a program took for a
+# date, such as 1970-01-01 or 1899-12-30.
 EARLIEST_DAY = "1990"
-LONGEST_DATE = 90  # characters, as in “… GMT+0200 (Central European Summer Time)”
+# Characters, as in “… GMT+0200 (Central European Summer Time)”.
+LONGEST_DATE = 90
 FORM_ADVICE = (
     "Give the column the format 2024-01-31 (YYYY-MM-DD) in a spreadsheet program, which "
     "changes all rows at once, and save it as “CSV UTF-8”; or map another column."
@@ -137,8 +141,13 @@ def _iso_offset(time: re.Match[str]) -> str:
 Day = tuple[int, int, int]  # year, month, day
 
 
-def _numbers(words: Iterable[str]) -> dict[str, int]:
-    return {fold(word): n for n, line in enumerate(words, 1) for word in line.split()}
+def _numbers(lines: Iterable[str]) -> dict[str, int]:
+    """The number of each word's line, from 1."""
+    numbers = dict[str, int]()
+    for number, line in enumerate(lines, 1):
+        for word in line.split():
+            numbers[fold(word)] = number
+    return numbers
 
 
 MONTHS = _numbers(FORMATS["months"])
@@ -175,7 +184,8 @@ def _months_of(words: Iterable[str]) -> set[int]:
         raise ValueError
     names = others & MONTHS.keys()
     if len(names) > 1:
-        # “mar. 5 janv.”: some words name a month in one language and a weekday in another.
+        # “mar. 5 janv.”: some words name a month in one language, and a weekday in
+        # another.
         names -= WEEKDAYS.keys()
     return {MONTHS[name] for name in names}
 

@@ -39,7 +39,10 @@ LINES = {  # by file: the form of its lines, as a pattern and in words
 
 
 def read_lines(file: str, text: str) -> list[str]:
-    """The distinct lines of suppressed.txt or redacted.txt, without comments. Raises BadData."""
+    """The distinct lines of suppressed.txt or redacted.txt, without comments.
+
+    Raises BadData.
+    """
     form, words = LINES[file]
     lines = dict[str, None]()
     for number, line in enumerate(map(str.strip, text.splitlines()), 1):
@@ -51,7 +54,10 @@ def read_lines(file: str, text: str) -> list[str]:
 
 
 def find_review(reviews: Reviews, id_or_url: str) -> str:
-    """The id of the review that has this id, or whose page has this address. Raises NeedsDecision."""
+    """The id of the review that has this id, or whose page has this address.
+
+    Raises NeedsDecision.
+    """
     of_page = unquote(re.split("[?#]", id_or_url.rpartition("/reviews/")[2])[0])
     for id in (id_or_url, of_page):
         if id in reviews:
@@ -75,12 +81,18 @@ def exact_digests(entry: Entry) -> list[str]:
 def _day_digests(
     entry: Entry, author: str, kinds: Iterable[str], days: Iterable[int]
 ) -> list[str]:
-    """The digests of short name and day, for every offset in `days`; none for a name that many share."""
+    """The digests of short name and day, for every offset in `days`.
+
+    None for a name that many share.
+    """
     if is_shared(author):
         return []
     name = short_name(fold(author))
     dates = [recognition.shifted(entry.created, n) for n in days]
-    return [recognition.digest(kind, name, day) for kind in kinds for day in dates]
+    digests = list[str]()
+    for kind in kinds:
+        digests += [recognition.digest(kind, name, day) for day in dates]
+    return digests
 
 
 def _matching_digests(entry: Entry, review: Object | None) -> list[str]:
@@ -101,7 +113,8 @@ def suppressed_ids(
 ) -> tuple[set[str], list[str]]:
     """The ids of the reviews that the lines keep away, and the lines with those to add.
 
-    The added lines are the exact digests of these reviews, which may keep further reviews away.
+    The added lines are the exact digests of these reviews, which may keep further
+    reviews away.
     """
     all_lines = dict.fromkeys(lines)
     if not all_lines:
@@ -195,6 +208,8 @@ def _spelled_exactly(
 
 # As difflib measures it, so that “Camile Roux” finds “Camille Roux”.
 NEAREST = 0.6
+# More names would hide the one that was meant.
+MAX_NEAREST = 5
 
 
 def _question_of_nobody(reviews: Reviews, name: str) -> NeedsDecision:
@@ -203,7 +218,7 @@ def _question_of_nobody(reviews: Reviews, name: str) -> NeedsDecision:
     A slip of the pen would keep nobody away, and the owner would believe it done.
     """
     names = {loosen(review["author"]): review["author"] for review in reviews.values()}
-    nearest = get_close_matches(loosen(name), names, n=5, cutoff=NEAREST)
+    nearest = get_close_matches(loosen(name), names, n=MAX_NEAREST, cutoff=NEAREST)
     lines = [f"No review is by {quoted(name)}."]
     if nearest:
         lines.append("The nearest names are:")
@@ -234,7 +249,10 @@ def _question_of_authors(
 
 
 def redaction_of(reviews: Reviews, entries: Entries, id_or_url: str, words: str) -> str:
-    """The line that redacts words in a review. Raises NeedsDecision if the review does not have them."""
+    """The line that redacts words in a review.
+
+    Raises NeedsDecision if the review does not have them.
+    """
     id = find_review(reviews, id_or_url)
     words = " ".join(words.split())
     if not words or without_words(reviews[id], words) == reviews[id]:
@@ -265,7 +283,10 @@ def redacted(
 
 
 def without_words(review: Object, words: str) -> dict[str, Json]:
-    """A review with […] in place of `words`, in any case and with any white space between them."""
+    """A review with […] in place of `words`.
+
+    They may be in any case, with any white space between them.
+    """
     pattern = re.compile(r"\s+".join(map(re.escape, words.split())), re.IGNORECASE)
     redacted = {**review}
     text = review.get("text")

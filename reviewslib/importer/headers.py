@@ -35,6 +35,9 @@ DATES = ("date", "reply_date")
 TEXTS = ("text", "reply", "title")  # their line breaks are kept
 NUMBERS = ("id", "parent", *DATES)  # what a spreadsheet writes as 37.0
 
+# Of a column, in a question: a person sees after some of them which number is the day.
+FEW_DATES = 5
+
 # ---- Names of columns ----
 
 
@@ -236,7 +239,7 @@ class Header:
         )
 
     def _status_advice(self) -> list[str]:
-        shown = ", ".join(FORMATS["published"][:9])
+        shown = ", ".join(FORMATS["published"][:NUMBER_OF_ENGLISH_WORDS])
         return [
             f"As status, these words mean that a review is shown: {shown}.",
             f"For a column that says what is hidden, write status={NOT}COLUMN.",
@@ -295,7 +298,7 @@ class Header:
             raise self.question(
                 "--date-order YOUR",
                 "is the day or the month first in these dates?",
-                *listed(ambiguous[:5]),
+                *listed(ambiguous[:FEW_DATES]),
                 "Answer dmy or mdy.",
             )
         order = self.order or "dmy"
@@ -371,6 +374,9 @@ class Header:
             "not shown.",
         )
 
+
+# The words of `published` begin with the English ones.
+NUMBER_OF_ENGLISH_WORDS = 9
 
 HIDING_WORDS = frozenset(loosen(word) for word in FORMATS["hiding_columns"])
 PUBLISHED = frozenset(FORMATS["published"])

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC
+from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo
 
 from reviewslib.dataset.reviews import calendar_day
@@ -109,21 +109,25 @@ class Ledger:
         reasons = self._scopes_left_out(exports)
         register = recognition.Register(self.entries)
         for records in _in_order(exports):
-            taken = list[Record]()
-            for record in records:
-                if record.scope in reasons:
-                    self.left_out[reasons[record.scope]] += 1
-                else:
-                    taken.append(record)
+            taken = self._without_left_out(records, reasons)
             for record, id in register.identify(taken):
                 self._update(id, record)
         for export in exports:
             self._let_speak(export.covers, reasons.keys())
-            for native_id, time in export.gone.items():
-                id = register.id_of("google", native_id)
-                if id:
-                    entry = self.entries[id]
-                    entry.gone = max(entry.gone, time)
+            self._take_denials(export.gone, register)
+
+    def _without_left_out(
+        self, records: Iterable[Record], reasons: Mapping[str, str]
+    ) -> list[Record]:
+        """The records whose scope is not left out; the others are counted."""
+        taken = list[Record]()
+        for record in records:
+            reason = reasons.get(record.scope)
+            if reason:
+                self.left_out[reason] += 1
+            else:
+                taken.append(record)
+        return taken
 
     def _scopes_left_out(self, exports: Sequence[Export]) -> dict[str, str]:
         """The reason by scope: locations that are not chosen, and Google's in tables.
@@ -149,6 +153,16 @@ class Ledger:
         for scope, time in covers.items():
             if scope not in left_out:
                 self.covered[scope] = max(time, self.covered.get(scope, ""))
+
+    def _take_denials(
+        self, gone: Mapping[str, str], register: recognition.Register
+    ) -> None:
+        """Remember when Google said of a review, by its native id, that it is gone."""
+        for native_id, time in gone.items():
+            id = register.id_of("google", native_id)
+            if id:
+                entry = self.entries[id]
+                entry.gone = max(entry.gone, time)
 
     def _update(self, id: str, record: Record) -> None:
         """Take those fields of a record that are no older than the stored ones."""
@@ -194,18 +208,8 @@ class Ledger:
         # UTC needs no file of time zones, which a small machine may lack.
         zone = ZoneInfo(self.options.zone) if self.options.zone else UTC
         for id in self.reviews.keys() & self.entries.keys():
-            entry = self.entries[id]
             review = self.reviews[id]
-            review["date"] = in_zone(entry.created, zone)
-            if entry.updated:
-                review["updated"] = in_zone(entry.updated, zone)
-            else:
-                # No table says it. After a loss of the state, what was known stays.
-                review.setdefault("updated", None)
-            reply = review.get("owner_reply")
-            if reply:
-                date = in_zone(entry.replied, zone) or None
-                review["owner_reply"] = {"text": reply["text"], "date": date}
+            _write_dates(review, self.entries[id], zone)
             if self.options.short_names:
                 review["author"] = short_name(review["author"])
             if not self.options.avatars:
@@ -316,6 +320,11 @@ class Ledger:
             return []
         return lacking
 
+    def changed(self) -> list[str]:
+        """The ids of the stored reviews that are not as before, or gone."""
+        before = self.before
+        return [id for id in before if before[id] != self.reviews.get(id)]
+
     def seal(self) -> None:
         """Remember each review as it is written, to know later what was edited."""
         for id in self.reviews.keys() & self.entries.keys():
@@ -372,6 +381,19 @@ def _take_fields_of_text(
     entry.updated = record.updated
     for key in fields.keys() & FIELDS_OF_TEXT:
         review[key] = fields[key]
+
+
+def _write_dates(review: ReviewInFile, entry: Entry, zone: tzinfo) -> None:
+    review["date"] = in_zone(entry.created, zone)
+    if entry.updated:
+        review["updated"] = in_zone(entry.updated, zone)
+    else:
+        # No table says it. After a loss of the state, what was known stays.
+        review.setdefault("updated", None)
+    reply = review.get("owner_reply")
+    if reply:
+        date = in_zone(entry.replied, zone) or None
+        review["owner_reply"] = {"text": reply["text"], "date": date}
 
 
 def is_present(entry: Entry, covered: str) -> bool:

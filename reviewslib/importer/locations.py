@@ -30,10 +30,12 @@ def choose_locations(
     stored: Stored, exports: Sequence[Export], options: Options
 ) -> Locations:
     """The locations to import. Raises NeedsDecision if only the owner can tell."""
-    records = [record for export in exports for record in export.records]
+    records = list[Record]()
+    for export in exports:
+        records += export.records
     exported = Counter(record.location for record in records if record.location)
     titles = _titles(stored.state, exports)
-    _check_that_they_exist(stored, exports, options)
+    _check_that_they_exist(stored, exports, options.location)
     chosen = {*options.location} or _current_locations(stored, records, exported)
     decided = {*stored.state.locations, *chosen}
     if options.location:
@@ -44,7 +46,7 @@ def choose_locations(
 
 
 def _check_that_they_exist(
-    stored: Stored, exports: Sequence[Export], options: Options
+    stored: Stored, exports: Sequence[Export], given: Sequence[str]
 ) -> None:
     """Raises NeedsDecision for a location that neither an export nor a review is of.
 
@@ -53,23 +55,29 @@ def _check_that_they_exist(
     entries = stored.entries().values()
     if any(entry.source == "google" and not entry.location for entry in entries):
         return  # after a loss of the state, they may be of any location
-    known = {*stored.state.locations, *stored.state.chosen}
-    known |= {entry.location for entry in entries}
-    for export in exports:
-        known |= {record.location for record in export.records}
-        if not export.header:
-            known |= export.covers.keys() | export.titles.keys()
-    known.discard("")
-    unknown = [place for place in options.location if place not in known]
+    known = _known_locations(stored, exports)
+    unknown = [place for place in given if place not in known]
     if not unknown:
         return
-    titles = stored.state.locations
-    places = [f"{place} {titles.get(place, '')!r}" for place in sorted(known)]
     lines = [f"No export and no stored review is of location {unknown[0]}."]
     if known:
+        titles = stored.state.locations
+        places = [f"{place} {titles.get(place, '')!r}" for place in sorted(known)]
         lines += ["The known locations are:", *listed(places)]
     lines.append("Give the numbers of those to publish. Nothing was remembered.")
     raise NeedsDecision(lines, "--location YOUR")
+
+
+def _known_locations(stored: Stored, exports: Iterable[Export]) -> set[str]:
+    """The locations of the stored reviews, of the exports, and of earlier choices."""
+    known = {*stored.state.locations, *stored.state.chosen}
+    known |= {entry.location for entry in stored.entries().values()}
+    for export in exports:
+        known |= {record.location for record in export.records}
+        # What a table covers are its sources.
+        if not export.header:
+            known |= export.covers.keys() | export.titles.keys()
+    return known - {""}
 
 
 def _titles(state: State, exports: Sequence[Export]) -> dict[str, str]:

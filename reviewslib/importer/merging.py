@@ -53,13 +53,8 @@ def merge(
     suppressed = ledger.erase()
     ledger.remove()
     ledger.seal()
-    before = ledger.before
-    changed = [id for id in before if before[id] != ledger.reviews.get(id)]
-    overwritten = [id for id in changed if id in ledger.edited - ledger.erased.keys()]
-    if is_erasure(options):
-        # A copy would keep what is erased.
-        overwritten = []
-    report = make_report(ledger, exports, changed, overwritten)
+    overwritten = _overwritten(ledger)
+    report = make_report(ledger, exports, overwritten)
     return Merged(
         document=_document(ledger, name, contract),
         state=_state(ledger, exports, suppressed, report.said),
@@ -67,6 +62,15 @@ def merge(
         is_overwritten=bool(overwritten),
         report=report.lines,
     )
+
+
+def _overwritten(ledger: Ledger) -> list[str]:
+    """The ids of edited reviews of which a copy is kept, since exports changed them."""
+    if is_erasure(ledger.options):
+        # A copy would keep what is erased.
+        return []
+    edited = ledger.edited - ledger.erased.keys()
+    return [id for id in ledger.changed() if id in edited]
 
 
 def _name_of_business(stored: Stored, locations: Locations, options: Options) -> str:

@@ -37,16 +37,16 @@ class TableSettings:
 
 def nonempty(value: Any) -> dict[str, Any]:
     """The members of a dataclass that are not empty, by name."""
-    return {
-        key.name: member
-        for key in fields(value)
-        if (member := getattr(value, key.name))
-    }
+    members = {key.name: getattr(value, key.name) for key in fields(value)}
+    return {name: member for name, member in members.items() if member}
 
 
 @dataclass(frozen=True)
 class Options:
-    """The flags of a command, empty if absent; the last two fields come from the clock and the state."""
+    """The flags of a command, empty if absent.
+
+    The last two fields come from the clock and the state.
+    """
 
     files: Sequence[Path] = ()
     data: Path = Path()
@@ -68,10 +68,10 @@ class Options:
     redact: Sequence[str] = ()  # the id or the address of a review, and words
     verbose: bool = False
     dry_run: bool = False
-    latest: str = "9999-12-31T00:00:00Z"  # the latest possible time of an export and of a date, in UTC
-    headers: Mapping[str, TableSettings] = field(
-        default_factory=dict
-    )  # of earlier tables
+    # The latest possible time of an export and of a date, in UTC.
+    latest: str = "9999-12-31T00:00:00Z"
+    # Of earlier tables, by normalized header.
+    headers: Mapping[str, TableSettings] = field(default_factory=dict)
 
 
 # ---- Templates: what an owner fills in ----
@@ -271,11 +271,25 @@ def parse(arguments: Sequence[str] | None) -> Options:
     parser = command_line()
     flags = vars(parser.parse_intermixed_args(arguments))
     if "google_login" in flags:
-        if flags.keys() - {"files", "google", "google_login"} or flags.get("files"):
-            parser.error("--google-login takes --google alone beside it")
-        if "google" not in flags:
-            parser.error("--google-login needs --google, the file to write")
+        _check_login(flags, parser)
         return Options(**flags)
+    _check_task(flags, parser)
+    table = _table_settings(flags)
+    others = {name: flag for name, flag in flags.items() if name not in OF_TABLES}
+    return Options(table=table, **others)
+
+
+def _check_login(flags: Mapping[str, Any], parser: argparse.ArgumentParser) -> None:
+    """Exits with status 2 unless --google is the one flag beside --google-login."""
+    others = flags.keys() - {"files", "google", "google_login"}
+    if others or flags.get("files"):
+        parser.error("--google-login takes --google alone beside it")
+    if "google" not in flags:
+        parser.error("--google-login needs --google, the file to write")
+
+
+def _check_task(flags: Mapping[str, Any], parser: argparse.ArgumentParser) -> None:
+    """Exits with status 2 unless a command has a directory and one thing to do."""
     if "data" not in flags:
         parser.error("the following arguments are required: --data")
     tasks = [name for name in TASKS if flags.get(name)]
@@ -287,18 +301,22 @@ def parse(arguments: Sequence[str] | None) -> Options:
             "give one of FILE, --drop, --google, --count, --forget, --forget-author "
             "and --redact"
         )
-    flags["map"] = {
-        name: column
-        for columns in flags.get("map", ())
-        for name, column in columns.items()
-    }
+
+
+# --complete is said of all tables and pages of a command.
+OF_TABLES = {field.name for field in fields(TableSettings)} - {"complete"}
+
+
+def _table_settings(flags: Mapping[str, Any]) -> TableSettings:
+    """What the flags say of tables."""
+    settings = {name: flag for name, flag in flags.items() if name in OF_TABLES}
+    columns = dict[str, str]()
+    for each in flags.get("map", ()):
+        columns |= each
+    settings["map"] = columns
     if "html" in flags:
-        flags["html"] = "yes" if flags["html"] else "no"
-    of_tables = flags.keys() & {field.name for field in fields(TableSettings)}
-    of_tables -= {"complete"}  # of all tables and pages of a command
-    return Options(
-        table=TableSettings(**{name: flags.pop(name) for name in of_tables}), **flags
-    )
+        settings["html"] = "yes" if flags["html"] else "no"
+    return TableSettings(**settings)
 
 
 # ---- Values of flags: each function raises ArgumentTypeError for a wrong one ----
@@ -312,7 +330,8 @@ def _answer(text: str) -> str:
 
 
 def _zone(text: str) -> str:
-    """The name of a time zone that the machine knows. A list of all would take a twentieth of a second."""
+    """The name of a time zone that the machine knows."""
+    # A list of all would take a twentieth of a second.
     with suppress(OSError, ValueError, KeyError):
         return ZoneInfo(_answer(text)).key
     reason = "not a time zone such as Europe/Berlin; if none works, install tzdata"
@@ -331,7 +350,10 @@ BETWEEN_PAIRS = re.compile(rf", *(?=(?:{'|'.join(FIELDS)}) *=)")
 
 
 def _columns(text: str) -> dict[str, str]:
-    """Columns by field. A column may have commas, but not before the name of a field and an equals sign."""
+    """Columns by field.
+
+    A column may have commas, but not before the name of a field and an equals sign.
+    """
     columns = {}
     for pair in BETWEEN_PAIRS.split(_answer(text)):
         name, column = map(str.strip, pair.partition("=")[::2])

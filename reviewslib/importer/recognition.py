@@ -24,6 +24,12 @@ from reviewslib.importer.texts import BadRecord
 
 # ---- Digests and days ----
 
+# Hexadecimal digits, of SHA-256's 64: enough to tell one state's texts and rows apart,
+# whose digests meet by chance only. Those of suppressed.txt are whole: they are tried
+# against everything that may ever be imported.
+TEXT_DIGITS = 16
+ROW_DIGITS = 24
+
 
 def digest(*lines: str) -> str:
     """SHA-256 of lines joined by LF, as in suppressed.txt."""
@@ -32,12 +38,12 @@ def digest(*lines: str) -> str:
 
 def text_digest(review: Object | None) -> str:
     """The digest by which the texts of rows are compared."""
-    return digest("text", (review or {}).get("text") or "")[:16]
+    return digest("text", (review or {}).get("text") or "")[:TEXT_DIGITS]
 
 
 def review_digest(review: Object) -> str:
-    """The digest by which a review in reviews.json is compared with what was written."""
-    return hashlib.sha256(encode(review)).hexdigest()[:16]
+    """The digest by which a review of reviews.json is compared with what was written."""
+    return hashlib.sha256(encode(review)).hexdigest()[:TEXT_DIGITS]
 
 
 def author_digest(author: str) -> str:
@@ -48,7 +54,7 @@ def author_digest(author: str) -> str:
 SHARED_AUTHORS = frozenset(author_digest(name) for name in SHARED_NAMES)
 
 
-# Days: tools date one review in different zones.
+# In days: tools date one review in different zones, which are less than a day apart.
 NEAR = (-1, 1)
 
 
@@ -59,7 +65,8 @@ def shifted(day: str, days: int) -> str:
 
 # ---- Entries of stored reviews, if the state has none ----
 
-DERIVED_ID = re.compile(r"([0-9a-f]{24})(?:-[0-9]+)?")
+# The id of a row without one: its key, and a number from the second such row on.
+DERIVED_ID = re.compile(rf"([0-9a-f]{{{ROW_DIGITS}}})(?:-[0-9]+)?")
 
 
 def _source_of(review: Object) -> str:
@@ -94,7 +101,7 @@ def entry_of(review: Object) -> Entry:
 def entries_of(
     reviews: Mapping[str, Object], entries: Mapping[str, Entry]
 ) -> dict[str, Entry]:
-    """The entries, completed by those of stored reviews that have none: reviews of the owner's own."""
+    """The entries, and those of stored reviews without one, which are the owner's own."""
     missing = reviews.keys() - entries.keys()
     return {**entries} | {id: entry_of(reviews[id]) for id in missing}
 
@@ -112,7 +119,10 @@ Key = tuple[str, ...]  # a kind of key, and what identifies the review
 
 
 def exact_keys(entry: Entry) -> list[Key]:
-    """The keys that no other review has: its ids and its moment, or its row and text if it has no id."""
+    """The keys that no other review has.
+
+    Its ids and its moment, or its row and text if it has no id.
+    """
     ids = entry.native.values()
     keys: list[Key] = [("id", entry.source, native_id) for native_id in ids]
     if entry.source == "google" and entry.created.endswith("Z"):
@@ -147,7 +157,7 @@ def _keys(entry: Entry) -> list[Key]:
 def _row_key(record: Record, days: int = 0) -> str:
     """The key of a row, as if it were dated `days` days later."""
     author = fold((record.review or {})["author"])
-    return digest(record.source, author, shifted(record.created, days))[:24]
+    return digest(record.source, author, shifted(record.created, days))[:ROW_DIGITS]
 
 
 def _moment_keys(record: Record) -> list[Key]:
@@ -248,31 +258,49 @@ class Register:
 
         New records without content are left out.
         """
-        found = list[tuple[Record, str]]()
-        waiting = list[Record]()
-        for record in records:
-            id = self._known_id(record)
-            if id:
-                found.append(self._assign(id, record))
-            elif record.review:
-                waiting.append(record)
+        found, waiting = self._known_and_others(records)
         # A row without an id can take any review, so it chooses first.
         waiting.sort(key=lambda record: bool(record.native_id))
         candidates = _Candidates(self._ids, {id for _, id in found})
         for keys_of in MATCHING_STEPS:
-            unmatched = list[Record]()
-            for record in waiting:
-                id = self._matching_id(record, keys_of(record), candidates)
-                if id:
-                    found.append(self._assign(id, record))
-                else:
-                    unmatched.append(record)
-            waiting = unmatched
+            matched, waiting = self._match(waiting, keys_of, candidates)
+            found += matched
         for record in waiting:
             # An earlier record of this table may have had the same native id.
             id = self._known_id(record) or self._new_id(record)
             found.append(self._assign(id, record))
         return found
+
+    def _known_and_others(
+        self, records: Iterable[Record]
+    ) -> tuple[list[tuple[Record, str]], list[Record]]:
+        """The records with a known native id, and the others that have content."""
+        known = list[tuple[Record, str]]()
+        others = list[Record]()
+        for record in records:
+            id = self._known_id(record)
+            if id:
+                known.append(self._assign(id, record))
+            elif record.review:
+                others.append(record)
+        return known, others
+
+    def _match(
+        self,
+        records: Iterable[Record],
+        keys_of: Callable[[Record], list[Key]],
+        candidates: _Candidates,
+    ) -> tuple[list[tuple[Record, str]], list[Record]]:
+        """The records that find a free review by these keys, and the others."""
+        matched = list[tuple[Record, str]]()
+        others = list[Record]()
+        for record in records:
+            id = self._matching_id(record, keys_of(record), candidates)
+            if id:
+                matched.append(self._assign(id, record))
+            else:
+                others.append(record)
+        return matched, others
 
     def _matching_id(
         self, record: Record, keys: Iterable[Key], candidates: _Candidates
@@ -301,7 +329,10 @@ class Register:
         return key in _keys(entry) and not has_other_id
 
     def _new_id(self, record: Record) -> str:
-        """An id for a new review; for a row without a native id, the first id that is free."""
+        """An id for a new review.
+
+        For a row without a native id, it is the first derived id that is free.
+        """
         if record.native_id:
             return f"{record.source}-{record.native_id}"
         row = _row_key(record)
@@ -330,5 +361,8 @@ class Register:
 
 
 def _slot(record: Record) -> str:
-    """The key of a native id in an entry: Takeout and the API each give a review an id per location."""
+    """The key of a native id in an entry.
+
+    Takeout and the API each give a review an id per location.
+    """
     return f"{record.format} {record.location}".rstrip()

@@ -32,16 +32,14 @@ class Report(NamedTuple):
 def make_report(
     ledger: Ledger,
     exports: Sequence[Export],
-    changed: Sequence[str],
     overwritten: Sequence[str],
 ) -> Report:
     """The report of an import.
 
-    `changed` are the ids of stored reviews that are not as before, `overwritten` those
-    of them that somebody had edited.
+    `overwritten` are the ids of changed reviews that somebody had edited.
     """
     before = ledger.stored.state.said
-    lines = [*_counts(ledger, changed), *_new_and_low(ledger)]
+    lines = [*_counts(ledger), *_new_and_low(ledger)]
     said = list[str]()
     for line in _once(ledger, exports):
         mark = digest("said", line)[:16]
@@ -58,8 +56,9 @@ def make_report(
 # ---- Counts ----
 
 
-def _counts(ledger: Ledger, changed: Sequence[str]) -> Iterator[str]:
+def _counts(ledger: Ledger) -> Iterator[str]:
     reviews = ledger.reviews
+    changed = ledger.changed()
     before = ledger.before
     new = [reviews[id] for id in reviews.keys() - before.keys()]
     if new:
@@ -103,11 +102,11 @@ FEW_STARS = 3
 
 def _new_and_low(ledger: Ledger) -> Iterator[str]:
     new = ledger.reviews.keys() - ledger.before.keys()
-    low = [
-        f"{review['rating']:g} by {described(review)}"
-        for review in (ledger.reviews[id] for id in sorted(new))
-        if review["rating"] <= FEW_STARS and review.get("verified") is not False
-    ]
+    low = list[str]()
+    for id in sorted(new):
+        review = ledger.reviews[id]
+        if review["rating"] <= FEW_STARS and review.get("verified") is not False:
+            low.append(f"{review['rating']:g} by {described(review)}")
     if low:
         yield f"new with {FEW_STARS} stars or fewer: {named(low, ledger.options)}"
 
@@ -116,7 +115,9 @@ def _new_and_low(ledger: Ledger) -> Iterator[str]:
 
 
 def _once(ledger: Ledger, exports: Sequence[Export]) -> Iterator[str]:
-    counts = ledger.left_out + sum((export.counts for export in exports), Counter())
+    counts = ledger.left_out.copy()
+    for export in exports:
+        counts += export.counts
     for what, number in counts.items():
         yield f"{what}: {number}"
     for export in exports:
@@ -127,9 +128,12 @@ def _named_reviews(ledger: Ledger, exports: Sequence[Export]) -> Iterator[str]:
     """What has happened in this run."""
     subjects = {f"removed, {reason}": names for reason, names in ledger.removed.items()}
     subjects["kept away by suppressed.txt"] = [*ledger.erased.values()]
-    without_stars = [name for export in exports for name in export.without_stars]
+    without_stars = list[str]()
+    failed = list[str]()
+    for export in exports:
+        without_stars += export.without_stars
+        failed += map(str, export.failed)
     subjects["without stars, not imported"] = without_stars
-    failed = [str(fault) for export in exports for fault in export.failed]
     subjects["faulty, not imported"] = failed
     for subject, names in subjects.items():
         if names:

@@ -11,6 +11,7 @@ from reviewslib.importer.formats import format_data
 from reviewslib.importer.texts import BadRecord
 
 FORMATS = format_data("stars")
+# On a scale of one every rating is the same; a hundred is a percentage.
 LEAST_SCALE = 2
 GREATEST_SCALE = 100
 NUMBER = re.compile(
@@ -21,7 +22,9 @@ NUMBER = re.compile(
     rf" *(?:{FORMATS['units']})?"
 )
 DRAWN = re.compile("(★{1,5})(☆*)")
-LONGEST_RATING = 60  # characters
+# Characters. “Bewertet mit 4,5 von 5 Sternen” has thirty; what has twice as many is a
+# text in the wrong column.
+LONGEST_RATING = 60
 
 
 class UnknownScale(ValueError):
@@ -40,11 +43,18 @@ def read_stars(text: str, scale: int) -> float | None:
     drawn = _drawn_stars(folded)
     if drawn:
         return drawn
-    number = NUMBER.fullmatch(folded or "0") if len(text) <= LONGEST_RATING else None
+    number = None
+    if len(text) <= LONGEST_RATING:
+        number = NUMBER.fullmatch(folded or "0")
     if not number:
         raise BadRecord(f"{quoted(text)} is not a number of stars")
+    return _stars_of(number, scale, text)
+
+
+def _stars_of(number: re.Match[str], scale: int, text: str) -> float | None:
+    """The stars of a rating that is a number. Raises BadRecord and UnknownScale."""
     best = scale or 5
-    value = float(number["value"].replace(",", "."))
+    value = _value_of(number)
     if value > best or _bound_of(number) not in {0, best}:
         if scale:
             raise BadRecord(f"{quoted(text)} is not a rating of 1 to {best}")
@@ -56,10 +66,15 @@ def read_stars(text: str, scale: int) -> float | None:
     return (int(value) if value.is_integer() else value) or None
 
 
+def _value_of(number: re.Match[str]) -> float:
+    """The number itself, with a point or a comma before its decimals."""
+    return float(number["value"].replace(",", "."))
+
+
 def highest_value(texts: list[str]) -> float:
     """The highest number among ratings, as it is written; 0 without any."""
     numbers = [NUMBER.fullmatch(fold(text[:LONGEST_RATING])) for text in texts]
-    values = [float(match["value"].replace(",", ".")) for match in numbers if match]
+    values = [_value_of(match) for match in numbers if match]
     return max(values, default=0)
 
 

@@ -268,37 +268,59 @@ DECIDED_REPLIES = {"", "APPROVED", REJECTED_REPLY}
 
 def _read_review(record: Record, item: Json, options: Options) -> str:
     """Fill in dates and content, none without stars; the author. Raises BadRecord."""
-    if not isinstance(item, dict):
-        raise BadRecord(f"it is {quoted(item)} and not an object")
-    if not record.native_id:
-        raise BadRecord("it has no name of the form accounts/…/locations/…/reviews/…")
-    reply = _member(item, "reviewReply", dict)
-    reply_state = _text(reply, "reviewReplyState")
-    if reply_state == REJECTED_REPLY:
-        reply = {}
-    reply_text = original(_text(reply, "comment"))
-    _read_moments(record, item, reply if reply_text else {}, options)
+    _check_identity(record, item)
+    reply = _reply_of(item)
+    _read_moments(record, item, reply, options)
     reviewer = _member(item, "reviewer", dict)
     author = _author_of(reviewer)
     rating = STARS["stars"].get(_text(item, "starRating").lower())
     if not rating:
         return author
-    text = original(_text(item, "comment"))
-    record.review = {
-        "author": author,
-        "rating": rating,
-        # Some tools repeat the reply as the text of a review without words.
-        "text": text if text and text != reply_text else None,
-    }
-    if reply_state in DECIDED_REPLIES:
-        record.review["owner_reply"] = {"text": reply_text} if reply_text else None
+    record.review = {"author": author, "rating": rating}
+    record.review["text"] = _words_of(item, reply.text)
+    if reply.is_decided:
+        record.review["owner_reply"] = {"text": reply.text} if reply.text else None
     if options.avatars:
         record.review["author_avatar_url"] = _text(reviewer, "profilePhotoUrl") or None
     return author
 
 
+def _check_identity(record: Record, item: Json) -> None:
+    """Raises BadRecord for what is no review, or for one that has no id."""
+    if not isinstance(item, dict):
+        raise BadRecord(f"it is {quoted(item)} and not an object")
+    if not record.native_id:
+        raise BadRecord("it has no name of the form accounts/…/locations/…/reviews/…")
+
+
+class _Reply(NamedTuple):
+    """The owner's reply, without words if there is none that Google shows."""
+
+    text: str
+    updated: str  # as the export has it
+    is_decided: bool  # whether the export says which reply is shown
+
+
+def _reply_of(item: Object) -> _Reply:
+    """Raises BadRecord."""
+    reply = _member(item, "reviewReply", dict)
+    state = _text(reply, "reviewReplyState")
+    text = ""
+    if state != REJECTED_REPLY:
+        text = original(_text(reply, "comment"))
+    updated = _text(reply, "updateTime") if text else ""
+    return _Reply(text, updated, is_decided=state in DECIDED_REPLIES)
+
+
+def _words_of(item: Object, reply: str) -> str | None:
+    """The customer's words. Raises BadRecord."""
+    text = original(_text(item, "comment"))
+    # Some tools repeat the reply as the text of a review without words.
+    return text if text and text != reply else None
+
+
 def _read_moments(
-    record: Record, item: Object, reply: Object, options: Options
+    record: Record, item: Object, reply: _Reply, options: Options
 ) -> None:
     """Raises BadRecord."""
     dates = DateFormat(options.latest, is_utc=True)
@@ -309,7 +331,7 @@ def _read_moments(
         )
     updated = read_date(_text(item, "updateTime"), dates)
     record.updated = max(record.created, updated)
-    record.replied = read_date(_text(reply, "updateTime"), dates)
+    record.replied = read_date(reply.updated, dates)
 
 
 def _author_of(reviewer: Object) -> str:

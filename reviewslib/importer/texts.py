@@ -60,7 +60,10 @@ def whole_number(text: str) -> str:
 # ---- HTML ----
 
 LINE_BREAK = re.compile(r"(?i)<br ?/?>|</p>")
+# No “<” inside: customers write “1 < 2” and “<3”, and a search must not look ahead from
+# each of them to the end.
 TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
+# As long as the longest names and numbers that HTML has.
 ENTITY = re.compile(r"&(?:#[0-9]{1,7}|#x[0-9a-fA-F]{1,6}|[a-zA-Z]{2,31});")
 
 # Beyond this share of the texts, tags are rather the tool's than the customers'.
@@ -104,6 +107,7 @@ SEQUENCE = re.compile(
     rf"[\xc2-\xdf][{CONTINUATION}]"
     rf"|[\xe0-\xef][{CONTINUATION}]{{2}}|[\xf0-\xf4][{CONTINUATION}]{{3}}"
 )
+# Their bytes in cp1252 continue a sequence of UTF-8.
 CLOSING = "»”’"
 
 
@@ -142,9 +146,16 @@ def _bracketed(words: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"[(（](?:{alternatives})[)）]", re.IGNORECASE)
 
 
-LANGUAGES = FORMATS["translated_by_google"].values()
-TRANSLATED = _bracketed(word for entry in LANGUAGES for word in entry["translated"])
-ORIGINAL = _bracketed(word for entry in LANGUAGES for word in entry["original"])
+def _in_all_languages(kind: str) -> re.Pattern[str]:
+    """The marker of this kind, as Google writes it in any language that we know."""
+    words = list[str]()
+    for language in FORMATS["translated_by_google"].values():
+        words += language[kind]
+    return _bracketed(words)
+
+
+TRANSLATED = _in_all_languages("translated")
+ORIGINAL = _in_all_languages("original")
 
 
 def original(text: str) -> str:
@@ -171,6 +182,8 @@ def _is_heading(text: str, marker: re.Match[str]) -> bool:
     return before.endswith("\n") and after in {"", "\n"}
 
 
+# The longest known marker has 27 characters; a sentence in brackets that names Google may
+# be much longer, and is the customer's.
 BRACKETED_GOOGLE = re.compile(r"[(（][^()（）\n]{0,60}Google[^()（）\n]{0,60}[)）]")
 
 
