@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import filterfalse
 from typing import Any, NamedTuple
 
 from reviewslib.dataset import filters, reviews, searching
@@ -30,7 +31,12 @@ from reviewslib.dataset.searching import ReviewList
 from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.dataset.subjects import Subject, subjects_named
 from reviewslib.dataset.text import loosen
-from reviewslib.dataset.vocabulary import ENTITY_KINDS
+from reviewslib.dataset.vocabulary import (
+    ENTITY_KINDS,
+    KINDS,
+    is_proposed,
+    says_something,
+)
 
 # ---- Schemas: parts of output schemas ----
 
@@ -93,11 +99,18 @@ QUESTIONS["properties"]["hints"] = list_of(TEXT)
 
 
 def entries_of(dataset: Dataset, kind: str) -> list[dict[str, Json]]:
-    """The entries of one kind of insights, which may be nested in the document."""
+    """The entries of one kind of insights, which may be nested in the document.
+
+    Without those of which the insights say nothing.
+    """
     insights = dataset.insights
     for place in (insights, insights["entities"], insights["temporal"]):
-        if kind in place:
-            return list(place[kind] or ())
+        if kind not in place:
+            continue
+        entries = place[kind] or ()
+        if kind in KINDS:
+            entries = filter(says_something, entries)
+        return list(entries)
     return []
 
 
@@ -115,7 +128,8 @@ def entry_of(dataset: Dataset, kind: str, parameter: str, value: str) -> bytes:
     if meant:
         listing = known_names(kind, value, map(_called, meant))
         raise unknown(parameter, f"several fit: choose one. {listing}")
-    listing = known_names(kind, value, map(_called, listed))
+    offered = [subject for subject in listed if subject.is_offered]
+    listing = known_names(kind, value, map(_called, offered))
     raise unknown(parameter, f"no {parameter} has this id, label or words. {listing}")
 
 
@@ -200,8 +214,9 @@ class Tool(NamedTuple):
     Placeholders in `description`: `{business}` is the name of the business, `{called}`
     what its reviews may be called, `{sources}` where they were published, `{reviews}`
     and `{insights}` are the texts of ABOUT, `{aspects}`, `{technicians}` and
-    `{services}` some labels. References in `output` point into the contract. A tool
-    with `kinds` needs entries of at least one of these kinds of insights.
+    `{services}` are like ", such as Price", or empty. References in `output` point into
+    the contract. A tool with `kinds` needs entries of at least one of these kinds of
+    insights.
     """
 
     name: str
@@ -314,20 +329,21 @@ def get_review(dataset: Dataset, id: str) -> bytes:
     "Sentiment about one aspect", component("AspectInsight"), ASPECT, kinds=("aspects",)
 )
 def get_aspect_sentiment(dataset: Dataset, aspect: str) -> bytes:
-    """What customers say about one aspect of {business}, such as {aspects}: how many reviews praise it,
+    """What customers say about one aspect of {business}{aspects}: how many reviews praise it,
     criticize it or do neither. {insights}"""
     return entry_of(dataset, "aspects", "aspect", aspect)
 
 
 @tool("What customers say about a person", PEOPLE, NAME, kinds=("technicians",))
 def get_technician(dataset: Dataset, name: str) -> bytes:
-    """What customers say about a person who does the work at {business}, such as {technicians}. All people
+    """What customers say about a person who does the work at {business}{technicians}. All people
     with this name are returned: if `matched` is above 1, find out which one is meant. {insights}"""
     people = entries_of(dataset, "technicians")
     names = set(filters.technicians_named(dataset, name))
     matches = [person for person in people if person["label"] in names]
     if not matches:
-        listing = known_names("people", name, [person["label"] for person in people])
+        known = [person["label"] for person in people if not is_proposed(person)]
+        listing = known_names("people", name, known)
         raise unknown("name", f"no person has this name or id. {listing}")
     found = [with_search("technicians", person) for person in matches]
     return encode({"matched": len(found), "technicians": found})
@@ -340,7 +356,7 @@ def get_technician(dataset: Dataset, name: str) -> bytes:
     kinds=("services",),
 )
 def get_service(dataset: Dataset, service: str) -> bytes:
-    """What customers say about one service that {business} offers, such as {services}. {insights}"""
+    """What customers say about one service that {business} offers{services}. {insights}"""
     return entry_of(dataset, "services", "service", service)
 
 
@@ -351,7 +367,7 @@ def get_service(dataset: Dataset, service: str) -> bytes:
 )
 def get_topics(dataset: Dataset) -> bytes:
     """Subjects that recur in reviews of {business}, each with a short summary. {insights}"""
-    topics = [with_search("topics", topic) for topic in dataset.insights["topics"]]
+    topics = [with_search("topics", topic) for topic in entries_of(dataset, "topics")]
     return encode({"topics": topics})
 
 
@@ -556,7 +572,9 @@ def _words_of(dataset: Dataset) -> Words:
         "sources": ", ".join(shown_sources(dataset.sources)) or "none yet",
     }
     for kind in ("aspects", "technicians", "services"):
-        entries = entries_of(dataset, kind)[:MAX_EXAMPLES]
+        entries = filterfalse(is_proposed, entries_of(dataset, kind))
         labels = [echo(" ".join(entry["label"].split())) for entry in entries]
-        words[kind] = " or ".join(labels)
+        words[kind] = ""
+        if labels:
+            words[kind] = f", such as {' or '.join(labels[:MAX_EXAMPLES])}"
     return words

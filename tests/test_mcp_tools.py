@@ -394,8 +394,8 @@ def test_a_tool_answers_with_what_the_data_say(
 
 SEVERAL = {
     "aspects": [
-        {"id": "wait", "label": "Waiting time"},
-        {"id": "room", "label": "Waiting room"},
+        {"id": "wait", "label": "Waiting time", "mention_count": 1},
+        {"id": "room", "label": "Waiting room", "mention_count": 1},
     ]
 }
 
@@ -497,6 +497,7 @@ def test_a_tool_is_listed_with_examples_as_soon_as_it_has_data(
     entry = {
         "id": "x",
         "label": "Some\n{thing}",
+        "mention_count": 0,
         "question": "q?",
         "answer": "a",
         "month": "2025-01",
@@ -507,6 +508,33 @@ def test_a_tool_is_listed_with_examples_as_soon_as_it_has_data(
     assert all("New {here}" in text for text in described.values())
     names_examples = kind in ("aspects", "technicians", "services")
     assert (", such as Some {thing}" in described[tool]) is names_examples
+
+
+UNCOUNTED = {"id": "x", "label": "Treatment"}
+
+
+@pytest.mark.parametrize("kind", ["aspects", "topics", "technicians", "services"])
+def test_what_nobody_has_counted_is_in_no_tool(kind: str) -> None:
+    insights = {kind: [UNCOUNTED], "entities": {kind: [UNCOUNTED]}}
+    toolbox = toolbox_with(FEW, insights | {"summary": "Good"})
+
+    summary = structured(SUMMARY_TOOL, toolbox=toolbox)
+
+    assert summary[kind] == []
+    assert "Treatment" not in json.dumps(toolbox.declarations)
+    assert ABOUT_INSIGHTS[kind] not in descriptions(toolbox)
+
+
+def test_what_nobody_has_counted_is_in_the_tools_if_the_owner_has_words_for_it() -> (
+    None
+):
+    topic = UNCOUNTED | {"summary": "Words of the owner."}
+    toolbox = toolbox_with(FEW, {"topics": [topic]})
+
+    (found,) = structured("get_topics", toolbox=toolbox)["topics"]
+
+    assert found["summary"] == "Words of the owner."
+    assert found["mention_count"] is None
 
 
 @settings(max_examples=100)

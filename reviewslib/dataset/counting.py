@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from reviewslib.dataset import insights, mentions
-from reviewslib.dataset.contract import BadData, Contract, Fault
+from reviewslib.dataset.contract import BadData, Contract, Fault, quoted
 from reviewslib.dataset.editorial_rules import name_violations, stale_references
 from reviewslib.dataset.reading import (
     INSIGHTS_FILE,
@@ -111,6 +111,7 @@ def count(contract: Contract, contents: Contents, now: datetime) -> Count:
             new[ANNOTATIONS_FILE] = encode(current)
         lines += _unread_texts(sources, current)
     counted = insights.compute_insights(*sources)
+    lines += _uncounted_text(counted)
     document = insights.refresh_insights(before, counted, now)
     if document != before:
         new[INSIGHTS_FILE] = readable(document)
@@ -182,6 +183,22 @@ def _unread_texts(sources: Sources, current: Object) -> Iterator[str]:
     if unread:
         number = f"reviews that the model has not read: {len(unread)}"
         yield f"{number}; run reviewsd-insights"
+
+
+# Names in a line.
+MAX_NAMED = 3
+
+
+def _uncounted_text(counted: Object) -> Iterator[str]:
+    """Which entries nothing counts, and what would."""
+    keys = insights.uncounted_keys(counted)
+    if not keys:
+        return
+    named = ", ".join(map(quoted, keys[:MAX_NAMED]))
+    if len(keys) > MAX_NAMED:
+        named += ", …"
+    yield f"entries that nothing counts: {len(keys)} ({named})"
+    yield "write aliases or per_review for them, or run reviewsd-insights"
 
 
 def readable(document: Json) -> bytes:

@@ -22,8 +22,10 @@ from reviewslib.dataset.filters import (
     with_all,
 )
 from reviewslib.dataset.query import Query, echo, known_names
-from reviewslib.dataset.reviews import Dataset, service_labels
+from reviewslib.dataset.reviews import Dataset
+from reviewslib.dataset.subjects import Subject
 from reviewslib.dataset.text import loose_value, loose_words
+from reviewslib.dataset.vocabulary import KINDS
 
 # Ids of reviews in a hint: enough to look at, few enough to read.
 MAX_EXAMPLES = 5
@@ -88,16 +90,30 @@ class NamedKind(NamedTuple):
 
 def _labelled_services(dataset: Dataset) -> list[str]:
     """The ids of services with their labels."""
-    labels = service_labels(dataset)
-    return [f"{id} ({labels[id]})" if id in labels else id for id in dataset.services]
+    labelled = []
+    for service in _offered(dataset, "services"):
+        has_label = service.label != service.id
+        labelled.append(_labelled(service.id, service) if has_label else service.id)
+    return labelled
+
+
+def _people(dataset: Dataset) -> list[str]:
+    return [person.label for person in _offered(dataset, "technicians")]
 
 
 def _labelled_subjects(dataset: Dataset) -> list[str]:
     """What `mentions` takes, with labels."""
-    return [
-        f"{subject.key} ({subject.label})"
-        for subject in dataset.subjects.by_key.values()
-    ]
+    return [_labelled(subject.key, subject) for subject in _offered(dataset, *KINDS)]
+
+
+def _offered(dataset: Dataset, *kinds: str) -> Iterator[Subject]:
+    for subject in dataset.subjects.by_key.values():
+        if subject.is_offered and subject.kind in kinds:
+            yield subject
+
+
+def _labelled(name: str, subject: Subject) -> str:
+    return f"{name} ({subject.label})"
 
 
 NAMED_KINDS = (
@@ -113,7 +129,7 @@ NAMED_KINDS = (
         noun="person",
         plural="people",
         lookup=technicians_named,
-        known=lambda dataset: dataset.technicians,
+        known=_people,
     ),
     NamedKind(
         parameter="mentions_service",

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import NamedTuple
 
 from reviewslib.dataset.figures import (
@@ -44,6 +45,7 @@ from reviewslib.dataset.vocabulary import (
     NAME_KEYS,
     PROPOSED,
     SENTIMENTS,
+    aliases_of,
     vocabulary_of,
 )
 
@@ -123,7 +125,8 @@ def _model_text(
 ) -> str:
     """How the insights were made."""
     text = COUNTED
-    if any(entry.get("aliases") for kind in ENTITY_KINDS for entry in vocabulary[kind]):
+    entities = chain.from_iterable(vocabulary[kind] for kind in ENTITY_KINDS)
+    if any(map(aliases_of, entities)):
         text += FROM_NAMES
     models = ", ".join(sorted({said["model"] for said in readings}))
     if models:
@@ -232,6 +235,16 @@ def unread(insights: Object) -> dict[str, Json]:
     return {"read_count": read, "worded_count": worded}
 
 
+def uncounted_keys(insights: Object) -> list[str]:
+    """Of counted insights, the entries as "kind/id" that nothing counts."""
+    keys = []
+    for kind, entries in vocabulary_of(insights).items():
+        for entry in entries:
+            if entry.get("mention_count") is None:
+                keys.append(f"{kind}/{entry['id']}")
+    return keys
+
+
 # ---- Versions: whether insights are new, counted, edited, read by a model ----
 
 
@@ -307,16 +320,15 @@ def _entries(
 ) -> list[dict[str, Json]]:
     """The entries of a kind without their aliases, the most mentioned first.
 
-    Figures by the owner are kept. An entry without aliases is counted only if it, or
-    its kind, is among `covered`: what nobody looked for is not zero.
+    Figures by the owner are kept.
     """
     mentions = _mentions_by_name(kind, reviews, per_review)
     published = []
     for entry in entries:
         shown = {key: value for key, value in entry.items() if key != "aliases"}
+        named = mentions[entry[NAME_KEYS[kind]]]
         is_owned = any(entry.get(key) is not None for key in FIGURES)
-        if _is_covered(kind, entry, covered) and not is_owned:
-            named = mentions[entry[NAME_KEYS[kind]]]
+        if _is_counted(kind, entry, named, covered) and not is_owned:
             count = _counted(kind, named, per_review)
             shown |= count.figures
             for key, value in count.samples.items():
@@ -338,9 +350,14 @@ def _mentions_by_name(
     return mentions
 
 
-def _is_covered(kind: str, entry: Object, covered: Collection[str]) -> bool:
-    """Whether somebody has looked for an entry in the reviews."""
-    if entry.get("aliases") is not None:
+def _is_counted(
+    kind: str, entry: Object, mentions: Mentions, covered: Collection[str]
+) -> bool:
+    """Whether somebody has looked for an entry: what nobody looked for is not zero.
+
+    That its label, which customers may never write, is in no text says nothing.
+    """
+    if mentions or entry.get("aliases"):
         return True
     return _is_among(f"{kind}/{entry['id']}", covered)
 

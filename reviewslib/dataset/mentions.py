@@ -23,6 +23,7 @@ from reviewslib.dataset.vocabulary import (
     ENTITY_KINDS,
     KINDS,
     NAME_KEYS,
+    aliases_of,
     entry_keys,
     vocabulary_of,
 )
@@ -101,9 +102,10 @@ class _Alias(NamedTuple):
 
 
 def _aliases_in(vocabulary: Vocabulary) -> Iterator[_Alias]:
+    # A label, unlike an alias, may be blank, which every text would contain.
     for kind in ENTITY_KINDS:
         for entry in vocabulary[kind]:
-            for alias in entry.get("aliases") or ():
+            for alias in filter(folded_words, aliases_of(entry)):
                 yield _Alias(kind, entry[NAME_KEYS[kind]], *alias_of(alias))
 
 

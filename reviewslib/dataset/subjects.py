@@ -16,7 +16,14 @@ from dataclasses import dataclass
 
 from reviewslib.dataset.strict_json import Json, Object
 from reviewslib.dataset.text import MAX_WORDS, beginning_with, loose_value, loosen
-from reviewslib.dataset.vocabulary import ENTITY_KINDS, KINDS, NAME_KEYS, SENTIMENTS
+from reviewslib.dataset.vocabulary import (
+    ENTITY_KINDS,
+    KINDS,
+    NAME_KEYS,
+    SENTIMENTS,
+    is_proposed,
+    says_something,
+)
 
 Ids = frozenset[str]  # of reviews
 
@@ -34,6 +41,9 @@ class Subject:
     words: frozenset[str]  # the loosened words of the label
     review_ids: Ids
     judged: Mapping[str, Ids]  # by sentiment; empty for other kinds than aspects
+    # Whether texts for models may name it: somebody knows of it, and no model proposed
+    # its label, which may be the words of a customer.
+    is_offered: bool
     # The figure of the insights where `review_ids` are only its examples.
     example_of: int | None = None
 
@@ -240,6 +250,7 @@ def _subject(
         words=frozenset(label_words(entry["label"])),
         review_ids=frozenset(ids),
         judged=judged,
+        is_offered=not is_proposed(entry) and (bool(ids) or says_something(entry)),
         example_of=entry.get("mention_count") if is_example else None,
     )
 

@@ -1,7 +1,7 @@
 """The vocabulary: what reviews can mention, by kind, as an owner lists it.
 
-The entries of an EditorialFile are the vocabulary. This module knows neither reviews nor
-figures.
+The entries of an EditorialFile are the vocabulary. This module knows no review, and
+counts nothing.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ NAME_KEYS = dict.fromkeys(KINDS, "id") | {"technicians": "label"}
 SENTIMENTS = ("positive", "neutral", "negative")
 # Of keys of an EditorialFile that wait for the owner and are not published.
 PROPOSED = "proposed_"
+
+# Of an entry that a model proposed; the owner removes it.
+PROPOSED_KEY = "proposed"
 
 
 def vocabulary_of(editorial: Object) -> dict[str, Sequence[Object]]:
@@ -36,3 +39,34 @@ def entry_keys(editorial: Object) -> list[str]:
     for kind, entries in vocabulary_of(editorial).items():
         keys += [f"{kind}/{entry['id']}" for entry in entries]
     return sorted(keys)
+
+
+def aliases_of(entry: Object) -> Sequence[str]:
+    """The words by which texts are searched for an entity: its aliases, else its label.
+
+    An empty list of aliases means that texts are not searched.
+    """
+    aliases: Sequence[str] | None = entry.get("aliases")
+    if aliases is None:
+        return [entry["label"]]
+    return aliases
+
+
+def says_something(entry: Object) -> bool:
+    """Whether somebody has counted an entry, or the owner has words for it.
+
+    What nobody has counted is not zero: such an entry is not shown, and one with words
+    stands without a figure.
+    """
+    if entry.get("mention_count") is not None:
+        return True
+    return bool(entry.get("summary") or entry.get("top_phrases"))
+
+
+def is_proposed(entry: Object) -> bool:
+    """Whether a model proposed an entry, and the owner has not looked at it yet.
+
+    Its label may be words of a customer, so it stands in no text that tells a model
+    what to do.
+    """
+    return entry.get(PROPOSED_KEY) is True

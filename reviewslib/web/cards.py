@@ -10,10 +10,12 @@ Sections: the card - the catalogue.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import filterfalse
 
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.dataset.strict_json import Json, Object
+from reviewslib.dataset.vocabulary import is_proposed
 from reviewslib.links import ServiceUrls, host_name
 from reviewslib.messages import CARD_TYPE
 from reviewslib.release import SERVED_VERSIONS, VERSION
@@ -98,8 +100,13 @@ def _queries(dataset: Dataset) -> Iterator[str]:
     customers, and names of people, do not stand in a document that others copy.
     """
     insights = dataset.insights
-    services: list[Object] = by_mentions(insights["entities"]["services"], MAX_QUERIES)
-    aspects: list[Object] = by_mentions(insights["aspects"], MAX_QUERIES)
+    services = _chosen(insights["entities"]["services"])
+    aspects = _chosen(insights["aspects"])
     labels = [entry["label"] for entry in [*aspects[:3], *services, *aspects[3:]]]
     for label in labels:
         yield f"What do customers say about {one_line(label)}?"
+
+
+def _chosen(entries: Iterable[Object]) -> list[Object]:
+    """The most mentioned entries, without those that only a model has proposed."""
+    return by_mentions(filterfalse(is_proposed, entries), MAX_QUERIES)

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from reviewslib.dataset.strict_json import Object
+from reviewslib.dataset.vocabulary import says_something
 
 # ---- Counts and ratings ----
 
@@ -46,14 +47,8 @@ def by_mentions(entries: Iterable[Object], limit: int) -> list[Object]:
 
 
 def is_shown(entry: Object) -> bool:
-    """Whether an entry says something: it is mentioned, or the owner has words for it.
-
-    What nobody has counted is not zero; such an entry stands without a figure.
-    """
-    count = entry["mention_count"]
-    if count is None:
-        return bool(entry.get("summary") or entry.get("top_phrases"))
-    return bool(count)
+    """Whether an entry is mentioned, or has words of the owner and no figure."""
+    return says_something(entry) and entry["mention_count"] != 0
 
 
 # As many as a reader compares; their bars fill one screen of a phone.

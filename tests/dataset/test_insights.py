@@ -249,7 +249,9 @@ def test_the_sample_has_no_stale_reference_and_nothing_to_read() -> None:
 
 def test_counting_the_sample_with_its_own_figures_changes_nothing() -> None:
     stamps = {key: WRITTEN[key] for key in ("version", "generated_at")}
-    assert compute_insights(SAMPLE, OWN) | stamps == WRITTEN | {"model": COUNTED}
+    assert compute_insights(SAMPLE, OWN) | stamps == WRITTEN | {
+        "model": COUNTED + FROM_NAMES
+    }
 
 
 def test_the_sample_counted_from_its_own_annotations_has_its_own_figures() -> None:

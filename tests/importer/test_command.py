@@ -220,7 +220,11 @@ def test_a_count_lists_mentions_and_a_second_one_changes_no_byte(
     areas = [{"id": "i", "label": "Í", "aliases": ["í"]}, {"id": "u", "label": "Ú"}]
     entities = {"technicians": names, "service_areas": areas}
     one_review.file("data/editorial.json", json.dumps({"entities": entities}))
-    mentions = "technicians: skipti: 1\ntechnicians: Bo: 0\nservice areas: Í: 1\n"
+    mentions = (
+        'entries that nothing counts: 1 ("service_areas/u")\n'
+        "write aliases or per_review for them, or run reviewsd-insights\n"
+        "technicians: skipti: 1\ntechnicians: Bo: 0\nservice areas: Í: 1\n"
+    )
     assert (
         counted(one_review)
         == f"{mentions}{one_review.data}/insights.json: changed, 1 review(s)\n"
