@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from reviewslib.dataset.strict_json import Object
 from reviewslib.dataset.text import fold
@@ -44,16 +45,32 @@ def shown_sources(sources: Sequence[str]) -> list[str]:
     return [source for source in sources if len(source) <= LONGEST_SOURCE][:MAX_SOURCES]
 
 
-def published_on(sources: Sequence[str]) -> str:
-    """The sources in words, such as "Google, Yelp and elsewhere"; empty if none is known."""
-    shown = [
+class PublishedOn(NamedTuple):
+    """The websites that published reviews, by name, and whether there are others."""
+
+    names: Sequence[str]
+    has_others: bool
+
+
+def publishers(sources: Sequence[str]) -> PublishedOn:
+    """The websites among the sources of reviews; others are unknown or left out."""
+    names = [
         source_name(source)
         for source in shown_sources(sources)
         if source != UNKNOWN_SOURCE
     ]
-    if not shown:
+    return PublishedOn(names, has_others=len(names) < len(sources))
+
+
+def published_on(sources: Sequence[str]) -> str:
+    """The sources in words, such as "Google, Yelp and elsewhere"; empty if none is known."""
+    published = publishers(sources)
+    if not published.names:
         return ""
-    *first, last = shown if len(shown) == len(sources) else [*shown, "elsewhere"]
+    words = [*published.names]
+    if published.has_others:
+        words.append("elsewhere")
+    *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
 
 
@@ -62,6 +79,11 @@ def review_policy(business: Object) -> str:
     return (business.get("review_policy") or "").strip()
 
 
+def is_verified(business: Object) -> bool:
+    """Whether reviews may be called verified: only if the owner has a review policy."""
+    return bool(review_policy(business))
+
+
 def review_called(business: Object) -> str:
-    """What a review may be called: verified only if the owner has a review policy."""
-    return "verified customer review" if review_policy(business) else "customer review"
+    """What a review is called in texts for programs, which are English."""
+    return "verified customer review" if is_verified(business) else "customer review"

@@ -251,6 +251,7 @@ def search_feed_content(call: Call) -> Content:
         filters=filter_values(query),
         reviews=[decoded(review) for review in found.reviews],
         updated_when_empty=datetime.fromtimestamp(call.snapshot.last_modified, UTC),
+        language=call.snapshot.site.language,
     )
     return Content(body, ATOM_TYPE, policy=NOT_INDEXED)
 

@@ -18,33 +18,41 @@ from urllib.parse import quote, urlencode, urlsplit
 from markupsafe import escape
 
 from reviewslib.dataset.moments import utc_text
-from reviewslib.dataset.provenance import published_on, review_called, source_name
+from reviewslib.dataset.provenance import is_verified, publishers, source_name
 from reviewslib.dataset.reviews import NEWEST_REVIEWS, Dataset, service_labels
 from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.links import ServiceUrls
+from reviewslib.web.fields import stars_text
+from reviewslib.web.language import ENGLISH, Language, message
 
 # ---- JSON Feed ----
 
 
-def json_feed(dataset: Dataset, urls: ServiceUrls) -> bytes:
+def json_feed(
+    dataset: Dataset, urls: ServiceUrls, language: Language = ENGLISH
+) -> bytes:
     """JSON Feed 1.1 (https://jsonfeed.org/version/1.1) of the newest reviews, encoded."""
     feed = {
         "version": "https://jsonfeed.org/version/1.1",
-        "title": f"Reviews of {dataset.business['name']}",
+        "title": _title(dataset, language),
         "home_page_url": dataset.business.get("url") or urls.home,
         "feed_url": urls.json_feed,
-        "description": _description(dataset),
+        "description": _description(dataset, language),
     }
-    language = dataset.business.get("language")
-    if language:
-        feed["language"] = language
+    tag = dataset.business.get("language")
+    if tag:
+        feed["language"] = tag
     if urls.hub:
         feed["hubs"] = [{"type": "WebSub", "url": urls.hub}]
-    feed["items"] = [_json_feed_item(review, dataset) for review in dataset.newest]
+    feed["items"] = [
+        _json_feed_item(review, dataset, language) for review in dataset.newest
+    ]
     return encode(feed)
 
 
-def _json_feed_item(review: Mapping[str, Json], dataset: Dataset) -> dict[str, Json]:
+def _json_feed_item(
+    review: Mapping[str, Json], dataset: Dataset, language: Language
+) -> dict[str, Json]:
     author = {"name": review["author"]}
     if review["author_avatar_url"]:
         author["avatar"] = review["author_avatar_url"]
@@ -52,8 +60,8 @@ def _json_feed_item(review: Mapping[str, Json], dataset: Dataset) -> dict[str, J
     return {
         "id": review["id"],
         "url": _entry_url(review),
-        "title": review_title(review),
-        "content_text": entry_text(review),
+        "title": language.review_title(review),
+        "content_text": entry_text(review, language),
         "date_published": _date_time(review["date"]),
         "date_modified": _modified(review),
         "authors": [author],
@@ -76,18 +84,21 @@ NOT_IN_XML = dict.fromkeys(
 
 
 def atom_feed(
-    dataset: Dataset, urls: ServiceUrls, updated_when_empty: datetime
+    dataset: Dataset,
+    urls: ServiceUrls,
+    updated_when_empty: datetime,
+    language: Language = ENGLISH,
 ) -> bytes:
     """Atom (RFC 4287) of the newest reviews, encoded; `updated_when_empty` is aware and UTC."""
     head = FeedHead(
         id=f"{_tag(urls)}:reviews",
-        title=f"Reviews of {dataset.business['name']}",
-        subtitle=_description(dataset),
+        title=_title(dataset, language),
+        subtitle=_description(dataset, language),
         url=urls.atom_feed,
         hub=urls.hub,
         page=dataset.business.get("url") or urls.home,
     )
-    return _atom(head, dataset, urls, dataset.newest, updated_when_empty)
+    return _atom(head, dataset, urls, dataset.newest, updated_when_empty, language)
 
 
 def search_feed(
@@ -96,23 +107,33 @@ def search_feed(
     filters: Mapping[str, str],
     reviews: Sequence[Mapping[str, Json]],
     updated_when_empty: datetime,
+    language: Language = ENGLISH,
 ) -> bytes:
     """Atom of the newest reviews that a search finds, encoded.
 
     `filters` are those of the search as text, in the order of the contract. A hub knows
     no topic for each of them.
     """
-    title = f"Reviews of {dataset.business['name']}"
-    words = ", ".join(_selection_words(filters, dataset))
+    title = _title(dataset, language)
+    words = list(_selection_words(filters, dataset, language))
+    if words:
+        title = language.say(
+            "Reviews of %(name)s: %(selection)s",
+            name=dataset.business["name"],
+            selection=language.listed(words),
+        )
     head = FeedHead(
         id=f"{_tag(urls)}:reviews/search?{urlencode(filters)}",
-        title=f"{title}: {words}" if words else title,
-        subtitle=f"The {NEWEST_REVIEWS} newest reviews that a search finds.",
+        title=title,
+        subtitle=language.say(
+            "The %(n)s newest reviews that a search finds.",
+            n=language.number(NEWEST_REVIEWS),
+        ),
         url=urls.feed_of(filters),
         hub="",
         page=urls.selection(**filters),
     )
-    return _atom(head, dataset, urls, reviews, updated_when_empty)
+    return _atom(head, dataset, urls, reviews, updated_when_empty, language)
 
 
 class FeedHead(NamedTuple):
@@ -133,12 +154,13 @@ def _atom(
     urls: ServiceUrls,
     reviews: Sequence[Mapping[str, Json]],
     updated_when_empty: datetime,
+    language: Language,
 ) -> bytes:
     tag = _tag(urls)
     feed = ET.Element("feed", {"xmlns": "http://www.w3.org/2005/Atom"})
-    language = dataset.business.get("language")
-    if language:
-        feed.set("xml:lang", language)
+    text_language = dataset.business.get("language")
+    if text_language:
+        feed.set("xml:lang", text_language)
     _element(feed, "id", head.id)
     _element(feed, "title", head.title)
     _element(feed, "subtitle", head.subtitle)
@@ -149,7 +171,7 @@ def _atom(
     _element(feed, "link", rel="alternate", href=head.page)
     for review in reviews:
         id = f"{tag}:review/{quote(review['id'], safe='')}"
-        _add_entry(feed, id, review, dataset)
+        _add_entry(feed, id, review, dataset, language)
     return bytes(ET.tostring(feed, encoding="utf-8", xml_declaration=True))
 
 
@@ -168,11 +190,15 @@ def _newest_change(reviews: Sequence[Mapping[str, Json]], when_empty: datetime) 
 
 
 def _add_entry(
-    feed: ET.Element, id: str, review: Mapping[str, Json], dataset: Dataset
+    feed: ET.Element,
+    id: str,
+    review: Mapping[str, Json],
+    dataset: Dataset,
+    language: Language,
 ) -> None:
     entry = _element(feed, "entry")
     _element(entry, "id", id)
-    _element(entry, "title", review_title(review))
+    _element(entry, "title", language.review_title(review))
     _element(entry, "published", _date_time(review["date"]))
     _element(entry, "updated", _modified(review))
     author = _element(entry, "author")
@@ -182,7 +208,7 @@ def _add_entry(
         _element(entry, "category", term=term)
     # Not type="text": newsboat and rss-parser read that as HTML, too, and lose the
     # words between "<3" and the next ">".
-    _element(entry, "content", entry_html(review), type="html")
+    _element(entry, "content", entry_html(review, language), type="html")
 
 
 def _element(
@@ -201,28 +227,40 @@ def _xml(text: str) -> str:
 
 # ---- Selections in words ----
 
-# By filter of a search: words for any value, or words by value. `{}` is the value.
-FILTER_WORDS: Mapping[str, str | Mapping[str, str]] = {
-    "query": "with \N{LEFT DOUBLE QUOTATION MARK}{}\N{RIGHT DOUBLE QUOTATION MARK}",
-    "rating": {"1": "1 star"} | {str(stars): f"{stars} stars" for stars in range(2, 6)},
-    "min_rating": "at least {} stars",
-    "max_rating": "at most {} stars",
-    "since": "from {}",
-    "until": "until {}",
-    "mentions": "about {}",
+# By filter of a search whose values are shown: a message with `%(value)s`.
+# TRANSLATORS: in the title of a feed, after "Reviews of …: ", with commas between:
+# "at least 4 stars, about waiting time, on Google". %(value)s of "with" are words, of
+# "about" a name or a label, of "on" a website
+FILTER_MESSAGES = {
+    "query": message("with “%(value)s”"),
+    "min_rating": message("at least %(value)s stars"),
+    "max_rating": message("at most %(value)s stars"),
+    "since": message("from %(value)s"),
+    "until": message("until %(value)s"),
+    "mentions": message("about %(value)s"),
+    "mentions_technician": message("about %(value)s"),
+    "mentions_service": message("about %(value)s"),
+    "source": message("on %(value)s"),
+}
+# By filter whose values have a meaning: a message for each.
+VALUE_MESSAGES = {
     "sentiment": {
-        "positive": "praise",
-        "neutral": "neutral",
-        "negative": "criticism",
+        # TRANSLATORS: in the title of a feed, too
+        "positive": message("praise"),
+        "neutral": message("neutral"),
+        "negative": message("criticism"),
     },
-    "replied": {"true": "answered", "false": "unanswered"},
-    "mentions_technician": "about {}",
-    "mentions_service": "about {}",
-    "source": "on {}",
+    "replied": {
+        # TRANSLATORS: in the title of a feed, too: reviews that the owner answered
+        "true": message("answered"),
+        "false": message("unanswered"),
+    },
 }
 
 
-def _selection_words(filters: Mapping[str, str], dataset: Dataset) -> Iterator[str]:
+def _selection_words(
+    filters: Mapping[str, str], dataset: Dataset, language: Language
+) -> Iterator[str]:
     """The filters in words; sources and services by their names."""
     labels = service_labels(dataset)
     for name, value in filters.items():
@@ -231,55 +269,70 @@ def _selection_words(filters: Mapping[str, str], dataset: Dataset) -> Iterator[s
             shown = source_name(value)
         if name == "mentions_service":
             shown = labels.get(value, value)
-        yield filter_words(name, shown)
+        yield filter_words(name, shown, language)
 
 
-def filter_words(name: str, value: str) -> str:
+def filter_words(name: str, value: str, language: Language = ENGLISH) -> str:
     """A filter in words, for the title of a feed: "at most 3 stars"."""
-    words = FILTER_WORDS[name]
-    if isinstance(words, str):
-        return words.format(value)
-    return words[value]
+    if name == "rating":
+        return stars_text(language, int(value))
+    if name in VALUE_MESSAGES:
+        return language.say(VALUE_MESSAGES[name][value])
+    shown = value
+    if name in ("min_rating", "max_rating"):
+        shown = language.rating(float(value))
+    if name in ("since", "until"):
+        shown = language.day(value)
+    return language.say(FILTER_MESSAGES[name], value=shown)
 
 
 # ---- What both say of a review ----
 
 
-def _description(dataset: Dataset) -> str:
+def _title(dataset: Dataset, language: Language) -> str:
+    return language.say("Reviews of %(name)s", name=dataset.business["name"])
+
+
+def _description(dataset: Dataset, language: Language) -> str:
+    """Which reviews a feed has, and where they were published."""
+    name = dataset.business["name"]
+    number = language.number(NEWEST_REVIEWS)
     is_whole = len(dataset.newest) < NEWEST_REVIEWS
-    which = "All" if is_whole else f"The {NEWEST_REVIEWS} newest"
-    sources = published_on(dataset.sources)
-    where = f", published on {sources}" if sources else ""
-    noun = f"{review_called(dataset.business)}s"
-    return f"{which} {noun} of {dataset.business['name']}{where}."
+    # TRANSLATORS: descriptions of the feeds
+    if is_verified(dataset.business):
+        every = language.say("All verified customer reviews of %(name)s.", name=name)
+        newest = language.say(
+            "The %(n)s newest verified customer reviews of %(name)s.",
+            n=number,
+            name=name,
+        )
+    else:
+        every = language.say("All customer reviews of %(name)s.", name=name)
+        newest = language.say(
+            "The %(n)s newest customer reviews of %(name)s.", n=number, name=name
+        )
+    description = every if is_whole else newest
+    websites = language.published_on(publishers(dataset.sources))
+    if not websites:
+        return description
+    return (
+        f"{description} {language.say('Published on %(websites)s.', websites=websites)}"
+    )
 
 
-def review_title(review: Mapping[str, Json]) -> str:
-    """The title of a review: "5 stars from Ann B."."""
-    return f"{_stars(review)} from {review['author']}"
-
-
-def _stars(review: Mapping[str, Json]) -> str:
-    return "1 star" if review["rating"] == 1 else f"{review['rating']:g} stars"
-
-
-def review_content(review: Mapping[str, Json]) -> str:
-    """The text of a review, or its rating in words."""
-    return review["text"] or f"{_stars(review)}, without words."
-
-
-def entry_text(review: Mapping[str, Json]) -> str:
+def entry_text(review: Mapping[str, Json], language: Language = ENGLISH) -> str:
     """The text of a review with the owner's reply, as plain text."""
-    text = review_content(review)
+    text = language.review_content(review)
     reply = review["owner_reply"]
     if not reply:
         return text
-    return f"{text}\n\nReply from the owner: {reply['text']}"
+    answer = language.say("Reply from the owner: %(text)s", text=reply["text"])
+    return f"{text}\n\n{answer}"
 
 
-def entry_html(review: Mapping[str, Json]) -> str:
+def entry_html(review: Mapping[str, Json], language: Language = ENGLISH) -> str:
     """`entry_text` as HTML without any markup but line breaks."""
-    lines = _xml(entry_text(review)).split("\n")
+    lines = _xml(entry_text(review, language)).split("\n")
     return "<br>".join(str(escape(line)) for line in lines)
 
 

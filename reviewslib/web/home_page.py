@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from reviewslib.dataset import provenance
 from reviewslib.dataset.editorial_rules import QUOTATION_MARKS
 from reviewslib.dataset.insights import (
     counts_names,
@@ -21,6 +22,7 @@ from reviewslib.dataset.text import loosen
 from reviewslib.dataset.vocabulary import ENTITY_KINDS
 from reviewslib.web.chart import trend
 from reviewslib.web.figures import aspects, by_mentions, is_shown
+from reviewslib.web.language import Language
 from reviewslib.web.shown_text import MAX_LINE, one_line, paragraphs, slug
 from reviewslib.web.site import Site
 from reviewslib.web.structured_data import MAX_AREAS, MAX_HOURS, structured_data
@@ -49,7 +51,14 @@ def html_page(site: Site) -> bytes:
 
 def llms_text(site: Site) -> bytes:
     """The home page in Markdown for language models (llmstxt.org), UTF-8."""
-    return rendered(site, "llms.txt", **_shown(site))
+    dataset = site.dataset
+    return rendered(
+        site,
+        "llms.txt",
+        published_on=provenance.published_on(dataset.sources),
+        review_called=provenance.review_called(dataset.business),
+        **_shown(site),
+    )
 
 
 def _shown(site: Site) -> dict[str, Any]:
@@ -60,7 +69,7 @@ def _shown(site: Site) -> dict[str, Any]:
     lead = None if quote else _newest_with_text(dataset.newest)
     newest = dataset.newest[:MAX_REVIEWS]
     return {
-        **_business_facts(dataset.business),
+        **_business_facts(dataset.business, site.language),
         **_insights(insights),
         "aspects": aspects(insights["aspects"]),
         "subjects": dataset.subjects.by_key,
@@ -74,8 +83,16 @@ def _shown(site: Site) -> dict[str, Any]:
     }
 
 
-def _business_facts(business: Object) -> dict[str, Json]:
+def _business_facts(business: Object, language: Language) -> dict[str, Json]:
+    """What is shown of the business beside its name."""
+    address = business.get("address") or {}
+    parts = {}
+    for part in ("locality", "region", "postal_code", "country"):
+        parts[part] = one_line(address.get(part))
+    lines = [language.place(parts), parts["country"]]
     return {
+        "street": one_line(address.get("street"), MAX_LINE),
+        "place": language.listed([line for line in lines if line]),
         "hours": (business.get("hours") or ())[:MAX_HOURS],
         "areas": (business.get("service_areas") or ())[:MAX_AREAS],
         "slug": slug(business["name"]),

@@ -1,7 +1,7 @@
 """The list of reviews, a page at a time, with its search form.
 
-Labels and kinds of the form's fields are in `templates/fields.json`; this module says which reviews, which
-choices and which other searches a page has.
+Labels and kinds of the form's fields are in `fields`; this module says which reviews, which choices and which
+other searches a page has.
 
 Sections: Addresses of lists - Pages - Choices of the form - Similar searches
 """
@@ -27,7 +27,7 @@ from reviewslib.dataset.text import MAX_WORDS, loose_words
 from reviewslib.links import ServiceUrls
 from reviewslib.web.marks import marked
 from reviewslib.web.review_page import decoded
-from reviewslib.web.shown_text import MAX_LINE, one_line
+from reviewslib.web.shown_text import MAX_LINE
 from reviewslib.web.site import Site
 from reviewslib.web.templating import rendered
 
@@ -160,8 +160,10 @@ def _parts(site: Site, query: Query) -> list[Part]:
     subject = site.dataset.subjects.by_key.get(query.mentions or "")
     if subject is None or subject.kind != "aspects" or not _is_alone(query):
         return []
-    every = Part("All", len(subject.review_ids), _part_url(site, query, None))
-    parts = [every]
+    # TRANSLATORS: all reviews about a subject, beside those that praise it: "All 12"
+    every = site.language.say("All")
+    all_reviews = Part(every, len(subject.review_ids), _part_url(site, query, None))
+    parts = [all_reviews]
     for sentiment, label in site.fields["sentiment"]["choices"].items():
         count = len(subject.judged[sentiment])
         parts.append(Part(label, count, _part_url(site, query, sentiment)))
@@ -209,9 +211,6 @@ class Selected(NamedTuple):
     parameter: str
     label: str
     value: str
-
-    def __str__(self) -> str:
-        return f"{self.label}: {one_line(self.value)}"
 
 
 def _selection(

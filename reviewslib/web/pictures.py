@@ -1,14 +1,69 @@
-"""The pictures of the service: the badge (the rating, for other websites) and the icon."""
+"""The pictures of the service: the badge (the rating, for other websites) and the icon.
+
+Sections: the badge - the width of words - the icon.
+"""
 
 from __future__ import annotations
 
+import unicodedata
+from typing import NamedTuple
+
 from jinja2 import Environment
 
-from reviewslib.web.figures import count_text, format_rating
+from reviewslib.web.language import Language
 from reviewslib.web.site import Site
+
+# ---- The badge ----
 
 # Pixels beside the stars.
 TEXT_ROOM = 122
+# How much wider words may be than their room: pressed more, they are hard to read.
+MOST_PRESSED = 1.1
+
+
+class BadgeWords(NamedTuple):
+    """What a badge says: all of it, and as much as there is room for."""
+
+    title: str
+    shown: str
+
+
+def badge(site: Site) -> bytes:
+    """The rating and the number of reviews as an image of fixed size, `image/svg+xml`."""
+    figures = site.dataset.aggregate_rating
+    rating = figures["rating_value"]
+    words = badge_words(site.language, rating, figures["review_count"])
+    template = site.templates.get_template("badge.svg")
+    return template.render(
+        title=words.title,
+        words=words.shown,
+        width=round(min(text_width(words.shown), TEXT_ROOM)),
+        rating=rating or 0,
+    ).encode()
+
+
+def badge_words(
+    language: Language, rating: float | None, count: int | None
+) -> BadgeWords:
+    """The words of a badge; where they are too wide, the noun is left out."""
+    if rating is None:
+        words = language.say("No reviews yet")
+        return BadgeWords(title=words, shown=words)
+    shown_rating = language.rating(rating)
+    # TRANSLATORS: on the badge, which has little room: 4.48 · 1,204 reviews
+    words = language.counted(
+        "%(rating)s · %(n)s review",
+        "%(rating)s · %(n)s reviews",
+        count,
+        rating=shown_rating,
+    )
+    if text_width(words) <= TEXT_ROOM * MOST_PRESSED:
+        return BadgeWords(title=words, shown=words)
+    return BadgeWords(title=words, shown=f"{shown_rating} · ({language.number(count)})")
+
+
+# ---- The width of words ----
+
 FONT_SIZE = 14
 # Widths of characters in common sans serifs, relative to the font size.
 WIDTHS = {
@@ -24,26 +79,26 @@ WIDTHS = {
 }
 # All other characters of the badge are about as wide as digits.
 DIGIT_WIDTH = 0.56
+# In East Asian fonts a character fills a square.
+WIDE_WIDTH = 1.0
+WIDE = ("W", "F")
 
 
-def badge(site: Site) -> bytes:
-    """The rating and the number of reviews as an image of fixed size, `image/svg+xml`."""
-    figures = site.dataset.aggregate_rating
-    rating = figures["rating_value"]
-    words = "No reviews yet"
-    if rating is not None:
-        reviews = count_text(figures["review_count"], "review")
-        words = f"{format_rating(rating)} · {reviews}"
-    template = site.templates.get_template("badge.svg")
-    return template.render(
-        words=words, width=_text_width(words), rating=rating or 0
-    ).encode()
-
-
-def _text_width(words: str) -> int:
+def text_width(words: str) -> float:
     """The width in pixels that a viewer with any font gives the words."""
-    widths = [WIDTHS.get(character, DIGIT_WIDTH) for character in words]
-    return round(min(FONT_SIZE * sum(widths), TEXT_ROOM))
+    return FONT_SIZE * sum(map(_width_of, words))
+
+
+def _width_of(character: str) -> float:
+    """The width of a character, relative to the font size."""
+    if unicodedata.combining(character):
+        return 0
+    if unicodedata.east_asian_width(character) in WIDE:
+        return WIDE_WIDTH
+    return WIDTHS.get(character, DIGIT_WIDTH)
+
+
+# ---- The icon ----
 
 
 def icon(templates: Environment) -> bytes:

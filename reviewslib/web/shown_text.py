@@ -8,10 +8,8 @@ Sections: Lengths - Lines and paragraphs - Addresses - Words of this service
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from reviewslib.dataset.contract import is_web_url
-from reviewslib.dataset.reviews import WEEK
 from reviewslib.dataset.strict_json import Json
 
 # ---- Lengths in characters: every page stays small, whatever the files hold ----
@@ -72,16 +70,6 @@ def shortened(text: str, max_length: int) -> str:
 def markdown(text: str) -> str:
     """One line of text, escaped for Markdown."""
     return re.sub(r"([\\`*_\[\]<>#|])", r"\\\1", text)
-
-
-def day_span(days: Sequence[str]) -> str:
-    """Days of the week: "Monday to Thursday" if three or more follow each other.
-
-    Otherwise they are listed.
-    """
-    listed = ", ".join(days)
-    is_span = len(days) > 2 and listed in ", ".join(WEEK)
-    return f"{days[0]} to {days[-1]}" if is_span else listed
 
 
 # ---- Addresses: a value of the data is a link only if it is one of these ----

@@ -6,16 +6,17 @@ requests, and what a page says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
 from jinja2 import Environment
 
 from reviewslib.dataset.reviews import Dataset
-from reviewslib.dataset.strict_json import Json, Object
+from reviewslib.dataset.strict_json import Json
 from reviewslib.links import ServiceUrls
+from reviewslib.web.fields import Fields
 from reviewslib.web.figures import capped
+from reviewslib.web.language import Language
 
 
 class StarRow(NamedTuple):
@@ -41,9 +42,14 @@ class Site:
     star_rows: tuple[StarRow, ...]
 
     @property
-    def fields(self) -> Mapping[str, Object]:
-        """The fields of the search form by parameter, from `templates/fields.json`."""
-        return cast(Mapping[str, Object], self.templates.globals["fields"])
+    def language(self) -> Language:
+        """The language of the templates."""
+        return cast(Language, self.templates.globals["language"])
+
+    @property
+    def fields(self) -> Fields:
+        """The fields of the search form by parameter, in this language."""
+        return cast(Fields, self.templates.globals["fields"])
 
 
 def site_of(templates: Environment, dataset: Dataset, urls: ServiceUrls) -> Site:

@@ -44,12 +44,13 @@ from reviewslib.web.crawlers import robots_text, sitemap
 from reviewslib.web.embed import refused_frame
 from reviewslib.web.feeds import atom_feed, json_feed
 from reviewslib.web.home_page import html_page, llms_text
+from reviewslib.web.language import Languages, read_languages
 from reviewslib.web.pictures import badge, icon
 from reviewslib.web.policies import policies_by_path
 from reviewslib.web.representations import Content, Representation, represent
 from reviewslib.web.review_page import not_found_page
 from reviewslib.web.site import Site, site_of
-from reviewslib.web.templating import load_templates
+from reviewslib.web.templating import load_templates, templates_in
 
 # ---- Data files ----
 
@@ -107,9 +108,9 @@ def file_stamps(directory: Path) -> dict[str, Stamp]:
     return stamps
 
 
-# ---- Program files: contract and templates ----
+# ---- Program files: contract, templates and catalogues ----
 
-# Contains the contract and the templates.
+# Contains all of them.
 PACKAGE = Path(str(resources.files("reviewslib")))
 
 
@@ -117,7 +118,9 @@ class ProgramFiles(NamedTuple):
     """The files of the program that shape its responses."""
 
     contract: Contract
+    # In English.
     templates: Environment
+    languages: Languages
     # Security headers by path; those of HOME_PATH apply to all pages.
     policies: Mapping[str, Headers]
     # The last change of any file, modules included, in seconds since the epoch.
@@ -125,7 +128,10 @@ class ProgramFiles(NamedTuple):
 
 
 def load_program_files(package: Path = PACKAGE) -> ProgramFiles:
-    """Load the contract, and the templates of `package`, whose newest file dates it."""
+    """Load the contract, and the templates and catalogues of `package`.
+
+    The newest file of `package` dates it.
+    """
     files = [file for file in package.rglob("*") if file.is_file()]
     templates = load_templates(package / "web" / "templates")
     # The interpreter writes its compiled files whenever it likes.
@@ -133,6 +139,7 @@ def load_program_files(package: Path = PACKAGE) -> ProgramFiles:
     return ProgramFiles(
         contract=shipped_contract(),
         templates=templates,
+        languages=read_languages(package / "web" / "languages"),
         policies=policies_by_path(templates),
         changed=max(changes),
     )
@@ -228,12 +235,17 @@ def _data_contents(
         dataset.reviews_json, JSON_TYPE, link=_topic_link(urls, links.REVIEWS_PATH)
     )
     json = Content(
-        json_feed(dataset, urls),
+        json_feed(dataset, urls, site.language),
         JSON_TYPE,
         link=_topic_link(urls, links.JSON_FEED_PATH),
     )
     atom = Content(
-        atom_feed(dataset, urls, datetime.fromtimestamp(modified, UTC)),
+        atom_feed(
+            dataset,
+            urls,
+            updated_when_empty=datetime.fromtimestamp(modified, UTC),
+            language=site.language,
+        ),
         ATOM_TYPE,
         link=_topic_link(urls, links.ATOM_FEED_PATH),
     )
@@ -362,7 +374,8 @@ def build_snapshot(
     Content that `previous` has as well keeps its Last-Modified.
     """
     dataset = load(program.contract, files.reviews, files.insights, urls)
-    site = site_of(program.templates, dataset, urls)
+    language = program.languages.of(dataset.business.get("language"))
+    site = site_of(templates_in(program.templates, language), dataset, urls)
     changed = max(program.changed, files.changed)
     modified = _last_modified_of(dataset, changed, previous, now)
     contents = fixed_contents(program, site, files, modified)

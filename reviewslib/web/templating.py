@@ -1,13 +1,17 @@
 """The templates of `templates/`: how they are loaded, and the variables that all of them have.
 
-Their words and markup are theirs, the style is `page.css` there. This module must not know what a page says.
-Text of the data becomes HTML only by Jinja's autoescape and by `marks`. Equal data give equal bytes.
+Their messages and markup are theirs, the style is `page.css` there. This module must not
+know what a page says. Text of the data becomes HTML only by Jinja's autoescape and by
+`marks`. Equal data give equal bytes.
+
+Pages speak the language of the environment. Texts for programs, such as `llms.txt`, are
+English: they use the filters alone.
 """
 
 from __future__ import annotations
 
-import json
 import shlex
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +22,11 @@ from reviewslib.dataset import provenance
 from reviewslib.dataset.reviews import service_labels
 from reviewslib.dataset.strict_json import Json
 from reviewslib.web import shown_text
-from reviewslib.web.feeds import review_content, review_title
+from reviewslib.web.fields import fields_in
 from reviewslib.web.figures import count_text, format_rating
+from reviewslib.web.language import ENGLISH, HtmlLanguage, Language
 from reviewslib.web.shown_text import (
     FORBIDDEN,
-    day_span,
     mail_address,
     markdown,
     one_line,
@@ -33,15 +37,12 @@ from reviewslib.web.site import Site
 
 FILTERS = (
     count_text,
-    day_span,
     format_rating,
     mail_address,
     markdown,
     one_line,
     paragraphs,
     provenance.source_name,
-    review_content,
-    review_title,
     web_url,
 )
 
@@ -56,6 +57,7 @@ def load_templates(directory: Path) -> Environment:
         files[path.name] = path.read_text(encoding="utf-8")
     environment = Environment(
         loader=FunctionLoader(lambda name: (files[name], str(directory / name), None)),
+        extensions=["jinja2.ext.do"],
         autoescape=select_autoescape(["html", "svg"]),
         undefined=StrictUndefined,
         finalize=_allowed,
@@ -71,16 +73,47 @@ def load_templates(directory: Path) -> Environment:
     for function in FILTERS:
         environment.filters[function.__name__] = function
     environment.filters["shell"] = shlex.quote
+    # Texts for programs are English, whatever the language.
+    environment.filters["day_span"] = ENGLISH.day_span
+    environment.filters["review_title"] = ENGLISH.review_title
     environment.globals |= {
         "style": files["page.css"],
         "embed_style": files["embed.css"],
-        "fields": json.loads(files["fields.json"]),
         "MAX_NAME": shown_text.MAX_NAME,
         "MAX_LINE": shown_text.MAX_LINE,
         "MAX_TEXT": shown_text.MAX_TEXT,
         "MAX_URL": shown_text.MAX_URL,
+        **_language_globals(ENGLISH),
     }
     return environment
+
+
+@lru_cache(maxsize=2)
+def templates_in(templates: Environment, language: Language) -> Environment:
+    """The templates in a language; the last ones are kept, since they are compiled."""
+    if language is ENGLISH:
+        return templates
+    spoken = templates.overlay()
+    # The overlay would share them.
+    spoken.globals = templates.globals | _language_globals(language)
+    return spoken
+
+
+def _language_globals(language: Language) -> dict[str, Any]:
+    """What templates call: `say` and `counted` for messages, `listed` for lists of markup.
+
+    Their results are markup, and so are values of theirs that are the result of a macro.
+    What `language` itself returns is text.
+    """
+    spoken = HtmlLanguage(language.tag, language.catalogue)
+    return {
+        "language": language,
+        "say": spoken.say,
+        "counted": spoken.counted,
+        "listed": spoken.listed,
+        "published_in_words": spoken.published_on,
+        "fields": fields_in(language),
+    }
 
 
 def _allowed(value: Any) -> Any:
@@ -104,12 +137,12 @@ def common_variables(site: Site) -> dict[str, Any]:
     return {
         "business": business,
         "count": len(dataset.reviews),
-        "lang": _lang_attribute(business.get("language")),
+        "lang": _lang_attribute(business.get("language"), site.language.tag),
         "urls": site.urls,
         "paths": site.paths,
-        "published_on": provenance.published_on(dataset.sources),
+        "is_verified": provenance.is_verified(business),
+        "published": provenance.publishers(dataset.sources),
         "rating": dataset.aggregate_rating,
-        "review_called": provenance.review_called(business),
         "review_policy": provenance.review_policy(business),
         "service_labels": service_labels(dataset),
         "sources": [name for name in sources if name != provenance.UNKNOWN_SOURCE],
@@ -117,8 +150,8 @@ def common_variables(site: Site) -> dict[str, Any]:
     }
 
 
-def _lang_attribute(language: str | None) -> str:
-    """The attribute of text by customers and the business, on pages that are English."""
-    if language in (None, "", "en"):
+def _lang_attribute(language: str | None, page_language: str) -> str:
+    """The attribute of text by customers and the business, on pages in another language."""
+    if not language or language == page_language:
         return ""
     return Markup(' lang="{}"').format(language)

@@ -172,7 +172,7 @@ def test_names_are_named_only_where_names_are_known() -> None:
 
 
 def test_insights_that_a_person_made_say_how_they_were_made() -> None:
-    assert footer(SAMPLE).endswith("(hand-annotated sample).")
+    assert footer(SAMPLE).endswith("Origin: hand-annotated sample.")
 
 
 def test_what_a_person_has_read_in_part_says_so() -> None:

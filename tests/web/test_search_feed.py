@@ -163,7 +163,9 @@ def test_the_title_says_the_selection(
 
 @pytest.mark.parametrize("name", sorted(FILTERS))
 def test_every_filter_has_words(name: str) -> None:
-    values = {"rating": "5", "replied": "false", "sentiment": "negative"}
+    days = dict.fromkeys(("since", "until"), "2026-01-31")
+    stars = dict.fromkeys(("rating", "min_rating", "max_rating"), "5")
+    values = {"replied": "false", "sentiment": "negative"} | days | stars
 
     assert filter_words(name, values.get(name, "a value"))
 
