@@ -41,6 +41,7 @@ from reviewslib.importer.google_shapes import (
     object_in,
     object_of,
     objects_in,
+    page_token_in,
     text_in,
 )
 from reviewslib.importer.options import Options
@@ -324,7 +325,7 @@ class Client:
         for _ in range(self._max_pages):
             page = self._page(f"{url}?{urlencode(fields)}")
             yield page
-            token = text_in(page, "nextPageToken")
+            token = page_token_in(page)
             if not token:
                 return
             if token in tokens:

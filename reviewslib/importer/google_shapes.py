@@ -4,7 +4,7 @@ An absent member and null say the same: nothing. What has another shape than doc
 a fault that names the member and repeats nothing of its value, which may be a customer's
 words.
 
-Sections: members, names, reviews.
+Sections: members, what becomes a part of an address, reviews.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ def text_in(holder: Object, key: str) -> str:
     return value
 
 
-# ---- Names ----
+# ---- Names, and what else becomes a part of an address ----
 
-# Names become a part of addresses; nothing in them may lead elsewhere.
+# Nothing in a name may lead elsewhere.
 NAME_CHARACTERS = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_/~="
 )
@@ -69,6 +69,15 @@ def name_in(item: Object) -> str:
     if not name or not NAME_CHARACTERS.issuperset(name):
         raise odd_answer("name")
     return name
+
+
+def page_token_in(page: Object) -> str:
+    """What the address of the next page has, empty on the last one. Raises GoogleFault."""
+    token = text_in(page, "nextPageToken")
+    # Half of a surrogate pair, which JSON can have, cannot stand in an address.
+    if not token.isascii():
+        raise odd_answer("nextPageToken")
+    return token
 
 
 # ---- Reviews ----

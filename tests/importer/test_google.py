@@ -1,7 +1,8 @@
 """Imports from Google's API: against a fake of it, over real sockets."""
 
 import json
-from dataclasses import replace
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -16,8 +17,13 @@ from lab.google_lab import (
 )
 
 from reviewslib.importer import command
-from reviewslib.importer.google import Connection
 from reviewslib.terminal import EXIT_BAD_DATA, EXIT_FAILURE, EXIT_SUCCESS
+
+PROFILE = {
+    "websiteUri": "https://bo.example/",
+    "phoneNumbers": {"primaryPhone": "555 1234"},
+    "metadata": {"newReviewUri": "https://g.page/r/bo/review"},
+}
 
 
 @pytest.fixture
@@ -31,6 +37,12 @@ def shop(tmp_path, capsys, google):
     return GoogleShop(tmp_path, capsys.readouterr, google)
 
 
+def there(number: int) -> dict[str, Any]:
+    """A review of the other location."""
+    id = f"AbFvOq{number:04}"
+    return api_item(number, name=f"accounts/9/locations/{OTHER_PLACE}/reviews/{id}")
+
+
 def later(google: FakeGoogle, day: int) -> None:
     google.now = f"2025-06-{day:02}T10:00:00+00:00"
 
@@ -38,14 +50,38 @@ def later(google: FakeGoogle, day: int) -> None:
 # ---- A run, and the next ----
 
 
-def test_a_first_run_imports_one_of_two_locations(shop, google):
+def test_a_first_run_brings_reviews_profile_and_counted_insights(shop, google):
     # given
-    google.locations = [location(), location(OTHER_PLACE, "Other")]
-    google.has(range(1, 121))
+    google.locations = [location(**PROFILE), location(OTHER_PLACE, "Other")]
+    google.has(range(1, 301))
+    google.has([there(301)], OTHER_PLACE)
+    # Without it, the service counts by itself.
+    shop.file("data/editorial.json", "{}")
     # when
     shop.ask("--location", PLACE)
     # then
-    assert shop.numbers() == set(range(1, 121))
+    assert shop.numbers() == set(range(1, 301))
+    assert shop.document["business"]["name"] == "Bó's Bakarí"
+    assert shop.document["business"]["url"] == PROFILE["websiteUri"]
+    insights = json.loads(shop.files()["insights.json"])
+    assert insights["review_count"] == 300
+
+
+def test_a_second_run_writes_nothing_but_the_moment(shop, google):
+    # given
+    google.locations = [location(**PROFILE), location(OTHER_PLACE, "Other")]
+    google.has(range(1, 301))
+    shop.ask("--location", PLACE)
+    state = shop.state
+    files = shop.files()
+    later(google, 2)
+    # when
+    report = shop.ask()
+    # then
+    assert report.count("\n") == 1
+    assert shop.state == state | {"newest_export": "2025-06-02T10:00:00Z"}
+    del files["import-state.json"]
+    assert files.items() <= shop.files().items()
 
 
 def test_the_location_is_asked_for_while_none_is_chosen(shop, google):
@@ -63,26 +99,11 @@ def test_a_location_that_opens_later_is_left_out(shop, google):
     google.has([1])
     shop.ask()
     google.locations.append(location(OTHER_PLACE, "Other"))
-    google.has([api_item(2)], OTHER_PLACE)
+    google.has([there(2)], OTHER_PLACE)
     # when
     shop.ask()
     # then
     assert shop.numbers() == {1}
-
-
-def test_nothing_new_writes_the_newest_export_alone(shop, google):
-    # given
-    google.has([1, 2])
-    shop.ask()
-    before = shop.state
-    reviews = shop.files()["reviews.json"]
-    later(google, 2)
-    # when
-    report = shop.ask()
-    # then
-    assert report.count("\n") == 1
-    assert shop.files()["reviews.json"] == reviews
-    assert shop.state == before | {"newest_export": "2025-06-02T10:00:00Z"}
 
 
 def test_new_revised_and_answered_reviews_come(shop, google):
@@ -122,6 +143,34 @@ def test_a_takeout_keeps_its_ids(shop, google):
     shop.ask()
     # then
     assert {*shop.reviews} == {takeout_id(1), takeout_id(2)}
+
+
+def test_a_location_that_is_lost_keeps_its_reviews_and_is_named(shop, google):
+    # given
+    both = [location(), location(OTHER_PLACE, "Other")]
+    google.locations = both
+    google.has([1])
+    google.has([there(2)], OTHER_PLACE)
+    shop.ask("--location", PLACE, "--location", OTHER_PLACE, "--name", "Bó")
+    google.locations = both[:1]
+    google.has([1, 3])
+    later(google, 2)
+    # when
+    report = shop.ask()
+    # then
+    assert shop.numbers() == {1, 2, 3}
+    assert f"no longer has location {OTHER_PLACE} 'Other'; its reviews stay" in report
+
+
+def test_a_location_in_a_group_is_asked_once(shop, google):
+    # given
+    google.accounts.append("accounts/8")
+    google.has([1])
+    # when
+    shop.ask()
+    # then
+    asked = [request for request in google.requests if "/reviews" in request]
+    assert len(asked) == 1
 
 
 # ---- Listings that are not whole ----
@@ -328,12 +377,6 @@ def test_a_single_404_wins_over_an_older_takeout(shop, google):
 
 # ---- The profile ----
 
-PROFILE = {
-    "websiteUri": "https://bo.example/",
-    "phoneNumbers": {"primaryPhone": "555 1234"},
-    "metadata": {"newReviewUri": "https://g.page/r/bo/review"},
-}
-
 
 def test_business_follows_the_profile(shop, google):
     # given
@@ -363,6 +406,19 @@ def test_what_the_owner_wrote_or_emptied_stays(shop, google, value):
     assert shop.document["business"]["url"] == value
 
 
+def test_google_s_language_is_offered_once_and_never_set(shop, google):
+    # given
+    google.has([1])
+    google.locations = [location(languageCode="is")]
+    # when
+    first = shop.ask()
+    second = shop.ask()
+    # then
+    assert "language of the profile is is" in first
+    assert "language of the profile" not in second
+    assert shop.document["business"]["language"] is None
+
+
 def test_what_the_contract_refuses_is_left_out(shop, google):
     # given
     google.has([1])
@@ -372,142 +428,6 @@ def test_what_the_contract_refuses_is_left_out(shop, google):
     # then
     assert shop.document["business"]["url"] is None
     assert "Google's url of the business is left out" in report
-
-
-# ---- Faults ----
-
-INVALID_GRANT = (400, {"error": "invalid_grant"})
-NO_QUOTA = error(
-    429, "RESOURCE_EXHAUSTED", details=[{"metadata": {"quota_limit_value": "0"}}]
-)
-NOT_ENABLED = error(403, "PERMISSION_DENIED", "Enable it at https://console.example/")
-UNVERIFIED = location(metadata={"hasVoiceOfMerchant": False})
-OTHER_REVIEW = api_item(1, name="accounts/9/locations/5/reviews/x")
-FAULTS = [
-    pytest.param("/token", INVALID_GRANT, EXIT_BAD_DATA, "log in again", id="revoked"),
-    pytest.param("/accounts", NO_QUOTA, EXIT_BAD_DATA, "not approved", id="no quota"),
-    pytest.param(
-        "/token", error(500, "INTERNAL"), EXIT_FAILURE, "500", id="no token for now"
-    ),
-    pytest.param(
-        "/token",
-        (200, {"access_token": "two\nlines"}),
-        EXIT_FAILURE,
-        "(access_token)",
-        id="token",
-    ),
-    pytest.param(
-        "/accounts", NOT_ENABLED, EXIT_BAD_DATA, "https://console", id="not enabled"
-    ),
-    pytest.param("/accounts", (200, {}), EXIT_BAD_DATA, "no location", id="none"),
-    pytest.param(
-        "/locations",
-        (200, {"locations": [UNVERIFIED]}),
-        EXIT_BAD_DATA,
-        "No location of the account is verified",
-        id="none verified",
-    ),
-    pytest.param("/reviews", NOT_FOUND, EXIT_BAD_DATA, "not verified", id="gone"),
-    pytest.param("/reviews", error(503, "UNAVAILABLE"), EXIT_FAILURE, "503", id="busy"),
-    pytest.param(
-        "/reviews", error(429, "X"), EXIT_FAILURE, "no more requests", id="too many"
-    ),
-    pytest.param("/reviews", (200, b"<html>"), EXIT_FAILURE, "not JSON", id="HTML"),
-    pytest.param(
-        "/reviews", (200, {"reviews": {}}), EXIT_FAILURE, "no list", id="no list"
-    ),
-    pytest.param(
-        "/reviews", (200, {"reviews": [{}]}), EXIT_FAILURE, "(name)", id="no name"
-    ),
-    pytest.param(
-        "/reviews",
-        (200, {"reviews": [OTHER_REVIEW]}),
-        EXIT_FAILURE,
-        "name of a review",
-        id="other location",
-    ),
-    pytest.param(
-        "/reviews", (200, {"nextPageToken": "a"}), EXIT_FAILURE, "no end", id="endless"
-    ),
-    pytest.param(
-        "/reviews", (200, b" " * 2**24 + b"{}"), EXIT_FAILURE, "16 MiB", id="too large"
-    ),
-    pytest.param("/accounts", (302, b""), EXIT_FAILURE, "302", id="redirect"),
-    pytest.param(
-        "/locations",
-        (200, {"locations": [location(regularHours={"periods": [{"openDay": "X"}]})]}),
-        EXIT_FAILURE,
-        "openDay",
-        id="unknown day",
-    ),
-]
-
-
-@pytest.mark.parametrize("part, answer, status, sentence", FAULTS)
-def test_a_fault_is_one_sentence(
-    shop, google, part: str, answer: Any, status: int, sentence: str
-):
-    # given
-    google.answers[part] = lambda: answer
-    if part == "/locations":
-        google.answers = {"/reviews": lambda: (200, {}), part: lambda: answer}
-    # when
-    outcome = shop.failed("--name", "Bó", "--zone", ZONE)
-    # then
-    assert outcome[0] == status
-    assert sentence in outcome[1]
-
-
-def test_pauses_end_within_two_minutes(shop, google):
-    # given
-    google.answers["/reviews"] = lambda: error(503, "UNAVAILABLE")
-    # when
-    shop.failed()
-    # then
-    assert 60 < sum(shop.slept) <= 120
-
-
-def test_a_request_is_repeated_when_google_is_busy(shop, google):
-    # given
-    google.has([1])
-    answers = [error(503, "UNAVAILABLE"), error(429, "RESOURCE_EXHAUSTED")]
-
-    def busy():
-        if len(answers) == 1:
-            del google.answers["/accounts"]
-        return answers.pop()
-
-    google.answers["/accounts"] = busy
-    # when
-    shop.ask()
-    # then
-    assert shop.numbers() == {1}
-
-
-def test_no_network_is_one_sentence(shop, google):
-    # given
-    google.endpoints_of_nobody = replace(google.endpoints, token="http://127.0.0.1:9/")
-    key = json.loads(google.key) | {"token_uri": "http://127.0.0.1:9/"}
-    shop.key.write_text(json.dumps(key))
-    connection = Connection(endpoints=google.endpoints_of_nobody)
-    words = ["--google", str(shop.key), "--data", str(shop.data)]
-    # when
-    status = command.main(words, connection=connection)
-    # then
-    assert status == EXIT_FAILURE
-    assert "cannot be reached" in shop.output().err
-
-
-def test_a_key_with_another_token_address_is_refused(shop, google):
-    # given
-    key = json.loads(google.key) | {"token_uri": "https://evil.example/token"}
-    shop.key.write_text(json.dumps(key))
-    # when
-    status, errors = shop.failed()
-    # then
-    assert status == EXIT_BAD_DATA
-    assert "token_uri" in errors
-    assert google.requests == []
 
 
 # ---- Order and kills ----
@@ -530,16 +450,67 @@ def test_google_is_asked_before_the_lock_is_taken(shop, google, monkeypatch):
     assert asked == [len(google.requests)]
 
 
-def test_a_kill_leaves_all_before_or_all_after(shop, google):
+@pytest.mark.parametrize(
+    "file, numbers",
+    [
+        pytest.param("import-state.draft.json", {1, 2}, id="before the draft"),
+        pytest.param("reviews.json", {1, 2}, id="before the reviews"),
+        pytest.param("import-state.json", {2, 3}, id="before the state"),
+        pytest.param("insights.json", {2, 3}, id="before the count"),
+    ],
+)
+def test_a_kill_while_writing_leaves_all_before_or_all_after(
+    shop, google, file: str, numbers: set[int]
+):
     # given
+    shop.file("data/editorial.json", "{}")
     google.has([1, 2])
     shop.ask()
     later(google, 2)
     google.has([2, 3])
     # when
-    shop.run_until_killed("--google", shop.key)
+    shop.run_until_killed("--google", shop.key, name=file)
     # then
-    assert shop.numbers() == {1, 2}
+    assert shop.numbers() == numbers
+    later(google, 3)
+    shop.ask()
+    assert shop.numbers() == {2, 3}
+
+
+IMPORT = """
+import sys
+from reviewslib.importer import command
+from reviewslib.importer.google import Connection
+from reviewslib.importer.google_http import Endpoints
+
+url, *words = sys.argv[1:]
+endpoints = Endpoints(url, f"{url}/token", f"{url}/v1", f"{url}/v1", f"{url}/v4")
+sys.exit(command.main(words, connection=Connection(endpoints)))
+"""
+
+
+def test_a_kill_while_google_is_asked_leaves_all_before(shop, google):
+    # given
+    google.has([1, 2])
+    shop.ask()
+    before = shop.files()
+    later(google, 2)
+    google.has([2, 3])
+    words = ["--google", str(shop.key), "--data", str(shop.data)]
+    program = [sys.executable, "-c", IMPORT, google.url, *words]
+    # when
+    with subprocess.Popen(program) as process:
+
+        def kill():
+            process.kill()
+            process.wait()
+            return NOT_FOUND
+
+        google.answers["/AbFvOq0001"] = kill
+    # then
+    assert process.returncode == -9
+    assert shop.files() == before
+    google.answers.clear()
     shop.ask()
     assert shop.numbers() == {2, 3}
 
