@@ -1,168 +1,107 @@
-"""Hints: sentences that say what would match, after a search without matches.
+"""Hints: what would match, where nothing does, as values.
 
-Each hint counts reviews by the filters of the search itself. This module knows nothing
-of HTTP, MCP or pages.
+Search and tools send each as its sentence (`str`), pages as links. This module knows
+neither reviews nor how hints are found.
 
-Sections: all hints - ranges - names - words.
+Sections: ranges - names - words - entries and questions - filters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from reviewslib.dataset.filters import (
-    Reviews,
-    filters_of,
-    matching,
-    meant_by,
-    services_named,
-    sources_named,
-    technicians_named,
-    with_all,
-)
-from reviewslib.dataset.query import Query, echo, known_names
-from reviewslib.dataset.reviews import Dataset
-from reviewslib.dataset.subjects import Subject
-from reviewslib.dataset.text import loose_value, loose_words
-from reviewslib.dataset.vocabulary import KINDS
-
-# Ids of reviews in a hint: enough to look at, few enough to read.
-MAX_EXAMPLES = 5
-# Of a value. Names and questions are shorter; each comparison grows with the length.
-MAX_COMPARED_CHARACTERS = 500
-# Of a query, the longest ones: counting a word searches all texts.
-MAX_COUNTED_WORDS = 4
-
-# ---- All hints ----
-
-
-def hints(dataset: Dataset, query: Query) -> list[str]:
-    """Sentences that say what would match; nothing matches `query`."""
-    if not dataset.reviews:
-        return ["There are no reviews yet."]
-    matches = {
-        name: matching(dataset, query, without=name) for name in filters_of(query)
-    }
-    found = [*_empty_ranges(dataset, query), *_unknown_names(dataset, query)]
-    # Without candidates the other filters are at fault, not the words.
-    candidates = matches.get("query")
-    if candidates:
-        found.append(_word_hint(dataset, query.query or "", candidates))
-    counts = ", ".join(f"{name} {len(reviews)}" for name, reviews in matches.items())
-    found.append(
-        f"Reviews that match if one filter is left out: {counts};"
-        f" without any filter: {len(dataset.reviews)}."
-    )
-    return found
-
+from reviewslib.dataset.query import echo, known_names
 
 # ---- Ranges ----
 
-# Parameters that bound the same from below and above, and how the lower one is wrong.
-RANGES = (("since", "after", "until"), ("min_rating", "above", "max_rating"))
+
+@dataclass(frozen=True, slots=True)
+class NoReviews:
+    """There is nothing to find."""
+
+    def __str__(self) -> str:
+        return "There are no reviews yet."
 
 
-def _empty_ranges(dataset: Dataset, query: Query) -> Iterator[str]:
-    for low, comparison, high in RANGES:
-        least = getattr(query, low)
-        most = getattr(query, high)
-        if least is not None and most is not None and least > most:
-            yield f"{low} is {comparison} {high}: swap the two values."
-    newest = dataset.reviews[0].day
-    oldest = dataset.reviews[-1].day
-    if (query.since or "") > newest or (query.until or newest) < oldest:
-        yield f"The reviews are from {oldest} to {newest}."
+@dataclass(frozen=True, slots=True)
+class SwappedRange:
+    """The value of the parameter `low` is above that of `high`."""
+
+    low: str
+    comparison: str  # "after" of days, "above" of stars
+    high: str
+
+    def __str__(self) -> str:
+        return f"{self.low} is {self.comparison} {self.high}: swap the two values."
+
+
+@dataclass(frozen=True, slots=True)
+class OtherDays:
+    """All reviews are from other days, YYYY-MM-DD."""
+
+    oldest: str
+    newest: str
+
+    def __str__(self) -> str:
+        return f"The reviews are from {self.oldest} to {self.newest}."
 
 
 # ---- Names ----
 
 
-class NamedKind(NamedTuple):
-    """A parameter that takes a name of something known."""
+@dataclass(frozen=True, slots=True)
+class NothingKnown:
+    """Nothing is known that the values of `parameter` could name or select."""
+
+    parameter: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.parameter} finds nothing here: nobody has said what these reviews"
+            " speak of. Search with query."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownName:
+    """Nothing is called `value`."""
 
     parameter: str
     noun: str
     plural: str
-    lookup: Callable[[Dataset, str], Collection[object]]
-    known: Callable[[Dataset], Iterable[str]]
+    value: str
+    known: Sequence[str]  # with ids where these are what callers send
+    texts: int  # reviews with the value in their text
+
+    def __str__(self) -> str:
+        known = known_names(self.plural, self.value, self.known)
+        texts = _in_texts("it", self.texts)
+        return f"No {self.noun} is called “{echo(self.value)}”. {known}. {texts}."
 
 
-def _labelled_services(dataset: Dataset) -> list[str]:
-    """The ids of services with their labels."""
-    labelled = []
-    for service in _offered(dataset, "services"):
-        has_label = service.label != service.id
-        labelled.append(_labelled(service.id, service) if has_label else service.id)
-    return labelled
+@dataclass(frozen=True, slots=True)
+class Unmentioned:
+    """The value of `parameter` names something that no review is known to mention."""
+
+    parameter: str
+    label: str
+    name: str  # the label, or the value if no text has the label
+    texts: int  # reviews with the name in their text
+
+    def __str__(self) -> str:
+        texts = _in_texts(f"“{_shown(self.name)}”", self.texts)
+        return f"No review is known to mention {_shown(self.label)}. {texts}."
 
 
-def _people(dataset: Dataset) -> list[str]:
-    return [person.label for person in _offered(dataset, "technicians")]
+def _in_texts(what: str, count: int) -> str:
+    sentence = f"Reviews with {what} in their text: {count}"
+    return f"{sentence} (search with query)" if count else sentence
 
 
-def _labelled_subjects(dataset: Dataset) -> list[str]:
-    """What `mentions` takes, with labels."""
-    return [_labelled(subject.key, subject) for subject in _offered(dataset, *KINDS)]
-
-
-def _offered(dataset: Dataset, *kinds: str) -> Iterator[Subject]:
-    for subject in dataset.subjects.by_key.values():
-        if subject.is_offered and subject.kind in kinds:
-            yield subject
-
-
-def _labelled(name: str, subject: Subject) -> str:
-    return f"{name} ({subject.label})"
-
-
-NAMED_KINDS = (
-    NamedKind(
-        parameter="mentions",
-        noun="subject",
-        plural="subjects",
-        lookup=meant_by,
-        known=_labelled_subjects,
-    ),
-    NamedKind(
-        parameter="mentions_technician",
-        noun="person",
-        plural="people",
-        lookup=technicians_named,
-        known=_people,
-    ),
-    NamedKind(
-        parameter="mentions_service",
-        noun="service",
-        plural="services",
-        lookup=services_named,
-        known=_labelled_services,
-    ),
-    NamedKind(
-        parameter="source",
-        noun="source",
-        plural="sources",
-        lookup=sources_named,
-        known=lambda dataset: dataset.sources,
-    ),
-)
-
-
-def _unknown_names(dataset: Dataset, query: Query) -> Iterator[str]:
-    for kind in NAMED_KINDS:
-        value = getattr(query, kind.parameter) or ""
-        value = value[:MAX_COMPARED_CHARACTERS]
-        if value and not kind.lookup(dataset, value):
-            yield _unknown_name(dataset, kind, value)
-
-
-def _unknown_name(dataset: Dataset, kind: NamedKind, value: str) -> str:
-    known = known_names(kind.plural, value, kind.known(dataset))
-    count = len(with_all(dataset.reviews, [loose_value(value)]))
-    in_texts = f"Reviews with it in their text: {count}"
-    if count:
-        in_texts += " (search with query)"
-    return f"No {kind.noun} is called “{echo(value)}”. {known}. {in_texts}."
+def _shown(words: str) -> str:
+    """Words of the owner on one line, cut."""
+    return echo(" ".join(words.split()))
 
 
 # ---- Words ----
@@ -170,25 +109,125 @@ def _unknown_name(dataset: Dataset, kind: NamedKind, value: str) -> str:
 PHRASE_ONLY = "query matches its words only as a phrase."
 
 
-def _word_hint(dataset: Dataset, text: str, candidates: Reviews) -> str:
-    """A sentence about the words of `text`; `candidates` pass all other filters."""
-    words = loose_words(text[:MAX_COMPARED_CHARACTERS])
-    longest = sorted(words, key=len)[-MAX_COUNTED_WORDS:]
-    found = {word: with_all(candidates, [word]) for word in longest}
-    # The rarest word leaves the fewest texts to search for the others.
-    rarest = min(found.values(), key=len, default=())
-    matches = with_all(rarest, words)
-    if matches:
-        ids = ", ".join(review.id for review in matches[:MAX_EXAMPLES])
-        which = f"the first {len(words)} of them"
-        if set(loose_value(text).split()) == set(words):
-            which = "all of them"
-        return (
-            f"{PHRASE_ONLY} Reviews with {which} in any order: {len(matches)} ({ids})."
-        )
-    if any(found.values()):
-        counts = (f"{echo(word)} {len(reviews)}" for word, reviews in found.items())
+@dataclass(frozen=True, slots=True)
+class OtherOrder:
+    """Reviews have the words of `query`, but not as this phrase."""
+
+    words: int  # that were looked for
+    is_whole: bool  # whether these are all words of the query
+    matched: int
+    ids: Sequence[str]  # of the newest ones
+
+    def __str__(self) -> str:
+        which = "all of them" if self.is_whole else f"the first {self.words} of them"
+        found = f"{self.matched} ({', '.join(self.ids)})"
+        return f"{PHRASE_ONLY} Reviews with {which} in any order: {found}."
+
+
+@dataclass(frozen=True, slots=True)
+class SingleWords:
+    """Reviews have some words of `query`, none has all."""
+
+    matched: Mapping[str, int]  # by word
+
+    def __str__(self) -> str:
+        counts = [f"{echo(word)} {matched}" for word, matched in self.matched.items()]
         return f"{PHRASE_ONLY} Reviews with one of them: {', '.join(counts)}."
-    language = dataset.business.get("language")
-    where = f" (their language: {language})" if language else ""
-    return f"Customers may use other words{where}: try a synonym, or a part of a word."
+
+
+@dataclass(frozen=True, slots=True)
+class WordBeginning:
+    """No review has a word of `query`, but some have its beginning."""
+
+    word: str
+    beginning: str
+    matched: int  # reviews with the beginning
+    searched: int  # of so many that pass the other filters
+    examples: Sequence[str]  # longer words with the beginning
+
+    def __str__(self) -> str:
+        none = f"None of {self.searched} reviews has “{echo(self.word)}”"
+        verb = "has" if self.matched == 1 else "have"
+        found = f"{self.matched} {verb} “{echo(self.beginning)}”"
+        if not self.examples:
+            return f"{none}; {found}."
+        return f"{none}; {found}, as in {', '.join(map(echo, self.examples))}."
+
+
+@dataclass(frozen=True, slots=True)
+class OtherWords:
+    """Nothing is known that has a word of `query`."""
+
+    language: str | None  # of the customers
+
+    def __str__(self) -> str:
+        where = f" (their language: {self.language})" if self.language else ""
+        words = f"Customers may use other words{where}"
+        return f"{words}: try a synonym, or a part of a word."
+
+
+# ---- Entries and questions ----
+
+
+@dataclass(frozen=True, slots=True)
+class FittingEntry:
+    """An entry of the insights has the words of a value in its label or summary."""
+
+    parameter: str  # whose value `mentions` replaces
+    mentions: str  # the value of that filter
+    label: str
+    matched: int  # reviews, with the other filters
+
+    def __str__(self) -> str:
+        noun = "review" if self.matched == 1 else "reviews"
+        found = f"{_shown(self.label)}: {self.matched} {noun}"
+        change = f"mentions={self.mentions}"
+        if self.parameter != "mentions":
+            change += f" instead of {self.parameter}"
+        return f"{found}, {change}."
+
+
+@dataclass(frozen=True, slots=True)
+class FittingQuestion:
+    """A question of the insights, or its answer, has the words of a value."""
+
+    question: str
+    answer: str
+
+    def __str__(self) -> str:
+        return f"{_shown(self.question)} {_shown(self.answer)}"
+
+
+# ---- Filters ----
+
+
+@dataclass(frozen=True, slots=True)
+class OneFilterLess:
+    """How many reviews match without one of the filters, and without all."""
+
+    matched: Mapping[str, int]  # by the parameter that is left out
+    reviews: int
+
+    def __str__(self) -> str:
+        counts = ", ".join(f"{name} {number}" for name, number in self.matched.items())
+        return (
+            f"Reviews that match if one filter is left out: {counts};"
+            f" without any filter: {self.reviews}."
+        )
+
+
+Hint = (
+    NoReviews
+    | SwappedRange
+    | OtherDays
+    | NothingKnown
+    | UnknownName
+    | Unmentioned
+    | OtherOrder
+    | SingleWords
+    | WordBeginning
+    | OtherWords
+    | FittingEntry
+    | FittingQuestion
+    | OneFilterLess
+)

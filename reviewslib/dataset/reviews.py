@@ -39,6 +39,7 @@ from reviewslib.dataset.strict_json import Json, Object, encode
 from reviewslib.dataset.subjects import Subjects, most_mentioned, subjects_of
 from reviewslib.dataset.text import loosen, name_words
 from reviewslib.dataset.vocabulary import ENTITY_KINDS
+from reviewslib.dataset.word_index import HintIndex, hint_index_of
 from reviewslib.links import REVIEW_PATH, ServiceUrls
 
 # In the feeds and on the page.
@@ -141,6 +142,7 @@ class Dataset:
     ]  # ids as written: those of the insights, then others that reviews mention
     sources: tuple[str, ...]  # as written, the most frequent first
     subjects: Subjects
+    hint_index: HintIndex
     figures: Object  # `figures_of` all reviews, whatever the file says
     reviews_json: bytes  # the whole document
     reviews_digest: bytes  # SHA-256 of the encoded reviews alone
@@ -210,6 +212,9 @@ def load(
         services=_names("services", "id", reviews, insights),
         sources=sources_of(review["source"] for review in served),
         subjects=subjects,
+        hint_index=hint_index_of(
+            subjects, insights, (review.loose_text for review in reviews)
+        ),
         figures=figures_of(reviews, subjects),
         reviews_json=reviews_json,
         reviews_digest=sha256(memoryview(reviews_json)[first:]).digest(),

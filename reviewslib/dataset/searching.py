@@ -21,7 +21,7 @@ from reviewslib.dataset.filters import (
     meant_by,
     with_all,
 )
-from reviewslib.dataset.hints import hints
+from reviewslib.dataset.hinting import hints
 from reviewslib.dataset.insights import unread
 from reviewslib.dataset.query import (
     BadQuery,
@@ -81,13 +81,15 @@ MAX_MEANT = 20
 def search(dataset: Dataset, query: Query) -> ReviewList:
     """`{"matched", "returned", …, "reviews"}`: `limit` reviews after the first `offset`.
 
-    Between them stand figures of all matches (`_page`). Where nothing matches, `hints` stands before `reviews`.
+    Between them stand figures of all matches (`_page`). Where nothing matches, `hints`
+    stands before `reviews`: sentences that say what would match.
     """
     matches = matching(dataset, query)
     page = _page(dataset, matches, query)
     if matches:
         return page
-    return ReviewList(page.frame | {"hints": hints(dataset, query)}, ())
+    sentences = [str(hint) for hint in hints(dataset, query)]
+    return ReviewList(page.frame | {"hints": sentences}, ())
 
 
 def in_any_order(dataset: Dataset, query: Query) -> ReviewList:

@@ -9,13 +9,12 @@ Sections: the index - making it - names that callers type.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from reviewslib.dataset.strict_json import Json, Object
-from reviewslib.dataset.text import MAX_WORDS, beginning_with, loose_value, loosen
+from reviewslib.dataset.text import alike, first_words, loose_value, loosen, words_in
 from reviewslib.dataset.vocabulary import (
     ENTITY_KINDS,
     KINDS,
@@ -77,6 +76,17 @@ class Subjects:
     def of_kind(self, kind: str) -> list[Subject]:
         """The subjects of a kind."""
         return [subject for subject in self.by_key.values() if subject.kind == kind]
+
+    def ids_of(self, subject: Subject, sentiment: str | None) -> Ids:
+        """The reviews that speak of a subject; with `sentiment`, those that judge it so.
+
+        What is no aspect is not judged: then any aspect counts.
+        """
+        if sentiment is None:
+            return subject.review_ids
+        if subject.judged:
+            return subject.judged[sentiment]
+        return subject.review_ids & self.judged[sentiment]
 
 
 # People whom most reviews mention: enough to answer "who is good with …".
@@ -247,7 +257,7 @@ def _subject(
         id=entry["id"],
         label=entry["label"],
         names=frozenset(map(loosen, (entry["id"], entry["label"]))),
-        words=frozenset(label_words(entry["label"])),
+        words=frozenset(words_in(loosen(entry["label"]))),
         review_ids=frozenset(ids),
         judged=judged,
         is_offered=not is_proposed(entry) and (bool(ids) or says_something(entry)),
@@ -256,17 +266,6 @@ def _subject(
 
 
 # ---- Names that callers type ----
-
-# Letters that two words begin with before their endings may differ: "die" is not "das".
-SHORTEST_BEGINNING = 4
-# Letters of an ending: "Termine" finds Termin, "parking" finds "parked".
-LONGEST_ENDING = 3
-WORD = re.compile(r"\w+")
-
-
-def label_words(text: str) -> list[str]:
-    """The loosened words of a label."""
-    return WORD.findall(loosen(text))
 
 
 def subjects_named(
@@ -285,31 +284,13 @@ def subjects_named(
     exact = [subject for subject in candidates if name in subject.names]
     if exact:
         return exact
-    sought = list(dict.fromkeys(WORD.findall(name)))[:MAX_WORDS]
+    sought = first_words(value)
     if not sought:
         return []
     # Each word is compared with the different words once, not with each label.
-    accepted = [_alike(word, words) for word in sought]
+    accepted = [alike(word, words) for word in sought]
     return [
         subject
         for subject in candidates
-        if not any(subject.words.isdisjoint(alike) for alike in accepted)
+        if not any(subject.words.isdisjoint(others) for others in accepted)
     ]
-
-
-def _alike(word: str, words: Sequence[str]) -> set[str]:
-    """Those of the sorted `words` that are `word`, but for their ending."""
-    # Words that differ in their ending begin with at least these letters.
-    beginning = word[: max(SHORTEST_BEGINNING, len(word) - LONGEST_ENDING)]
-    return {
-        other
-        for other in beginning_with(words, beginning)
-        if other == word or _differ_in_ending(word, other)
-    }
-
-
-def _differ_in_ending(first: str, second: str) -> bool:
-    shorter = min(len(first), len(second))
-    longer = max(len(first), len(second))
-    beginning = max(SHORTEST_BEGINNING, longer - LONGEST_ENDING)
-    return shorter >= beginning and first[:beginning] == second[:beginning]

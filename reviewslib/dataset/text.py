@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import chain, groupby
 
@@ -112,6 +112,34 @@ def loose_words(text: str) -> list[str]:
     return list(dict.fromkeys(loosen(text).split()))[:MAX_WORDS]
 
 
+WORD = re.compile(r"\w+")
+
+
+def words_in(loose_text: str) -> list[str]:
+    """The words of a loosened text: letters, digits and underscores."""
+    return WORD.findall(loose_text)
+
+
+def _first_words(value: str) -> list[str]:
+    """The first MAX_WORDS different words of a caller's value, loosened."""
+    return list(dict.fromkeys(words_in(loose_value(value))))[:MAX_WORDS]
+
+
+first_words = lru_cache(maxsize=KEPT_VALUES)(_first_words)
+
+
+def sorted_words(loose_texts: Iterable[str]) -> list[str]:
+    """The different words of many loosened texts."""
+    # Texts repeat most of their words, and splitting is faster than the pattern.
+    parts = set[str]()
+    for text in loose_texts:
+        parts.update(text.split())
+    words = set[str]()
+    for part in parts:
+        words.update(words_in(part))
+    return sorted(words)
+
+
 def beginning_with(words: Sequence[str], beginning: str) -> Sequence[str]:
     """Those of the sorted `words` that begin with `beginning`."""
     first = bisect_left(words, beginning)
@@ -119,6 +147,47 @@ def beginning_with(words: Sequence[str], beginning: str) -> Sequence[str]:
         words, True, lo=first, key=lambda word: not word.startswith(beginning)
     )
     return words[first:end]
+
+
+def longest_beginning(words: Sequence[str], word: str) -> str:
+    """The longest beginning of `word` with which one of the sorted `words` begins."""
+    at = bisect_left(words, word)
+    neighbours = words[max(at - 1, 0) : at + 1]
+    common = [_common_beginning(word, other) for other in neighbours]
+    return max(common, key=len, default="")
+
+
+def _common_beginning(first: str, second: str) -> str:
+    length = 0
+    for letter, other in zip(first, second, strict=False):
+        if letter != other:
+            break
+        length += 1
+    return first[:length]
+
+
+# Letters that two words begin with before their endings may differ: "die" is not "das".
+SHORTEST_BEGINNING = 4
+# Letters of an ending: "Termine" finds Termin, "parking" finds "parked".
+LONGEST_ENDING = 3
+
+
+def alike(word: str, words: Sequence[str]) -> set[str]:
+    """Those of the sorted `words` that are `word`, but for their ending."""
+    # Words that differ in their ending begin with at least these letters.
+    beginning = word[: max(SHORTEST_BEGINNING, len(word) - LONGEST_ENDING)]
+    return {
+        other
+        for other in beginning_with(words, beginning)
+        if other == word or _differ_in_ending(word, other)
+    }
+
+
+def _differ_in_ending(first: str, second: str) -> bool:
+    shorter = min(len(first), len(second))
+    longer = max(len(first), len(second))
+    beginning = max(SHORTEST_BEGINNING, longer - LONGEST_ENDING)
+    return shorter >= beginning and first[:beginning] == second[:beginning]
 
 
 # A character with the marks that follow it.
