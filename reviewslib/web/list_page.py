@@ -18,6 +18,14 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from reviewslib.dataset import provenance
+from reviewslib.dataset.hinting import hints
+from reviewslib.dataset.hints import (
+    FittingEntry,
+    FittingQuestion,
+    Hint,
+    Unmentioned,
+    WordBeginning,
+)
 from reviewslib.dataset.insights import unread
 from reviewslib.dataset.query import BadQuery, Query
 from reviewslib.dataset.reviews import Dataset, Review, service_labels
@@ -92,6 +100,11 @@ def list_page(site: Site, query: Query, matches: ReviewList) -> bytes:
     number = query.offset // PAGE_SIZE + 1
     entries = [decoded(review) for review in matches.reviews]
     words = loose_words(query.query or "")
+    found = list[Hint]()
+    suggestions = list[Suggestion]()
+    if not matches.frame["matched"]:
+        found = hints(site.dataset, query)
+        suggestions = list(_suggestions(site, query, found))
     return _form_page(
         site,
         values=values,
@@ -110,7 +123,8 @@ def list_page(site: Site, query: Query, matches: ReviewList) -> bytes:
         reviews=entries,
         excerpts=_excerpts(matches.reviews, entries, words),
         MAX_WORDS=MAX_WORDS,
-        suggestions=list(_suggestions(site, query, matches)),
+        suggestions=suggestions,
+        answers=[hint for hint in found if isinstance(hint, FittingQuestion)],
     )
 
 
@@ -332,37 +346,60 @@ def _offered(names: Iterable[str]) -> Iterable[str]:
 class Suggestion(NamedTuple):
     """A search that finds reviews: like another one without the filter `parameter`.
 
-    If there is a `word`, the filter keeps only this word.
+    If there is a `word`, the filter keeps only this word; if there is a `subject`, the
+    search is for the reviews that speak of it.
     """
 
     parameter: str
-    word: str | None
+    word: str
+    subject: str
     matched: int
     url: str
 
 
-def _suggestions(site: Site, query: Query, matches: ReviewList) -> Iterator[Suggestion]:
-    """The searches with one filter less, or with one word alone, that find reviews.
-
-    None where the query itself finds some.
-    """
-    if matches.reviews:
-        return
-    for parameter, word in _changes(query):
-        change: dict[str, Any] = {parameter: word}
-        wider = replace(query, **change)
+def _suggestions(
+    site: Site, query: Query, found: Sequence[Hint]
+) -> Iterator[Suggestion]:
+    """The searches that find reviews: of what hints name, or with one filter less."""
+    for change in [*_hinted(found), *_with_less(query)]:
+        wider = replace(query, **change.values)
         matched = len(matching_in_any_order(site.dataset, wider))
         if matched:
             url = list_url(site.paths, filter_values(wider))
-            yield Suggestion(parameter, word, matched, url)
+            yield Suggestion(
+                change.parameter, change.word, change.subject, matched, url
+            )
 
 
-def _changes(query: Query) -> Iterator[tuple[str, str | None]]:
-    """The changed filters with their new values; None leaves a filter out."""
+class Change(NamedTuple):
+    """Other values of filters, as a Suggestion says it."""
+
+    values: dict[str, Any]
+    parameter: str
+    word: str = ""
+    subject: str = ""
+
+
+def _hinted(found: Iterable[Hint]) -> Iterator[Change]:
+    """The searches that hints name."""
+    for hint in found:
+        match hint:
+            case FittingEntry():
+                values = {hint.parameter: None, "mentions": hint.mentions}
+                yield Change(values, hint.parameter, subject=hint.label)
+            case WordBeginning():
+                yield Change({"query": hint.beginning}, "query", word=hint.beginning)
+            case Unmentioned() if hint.texts:
+                values = {hint.parameter: None, "query": hint.name}
+                yield Change(values, hint.parameter, word=hint.name)
+
+
+def _with_less(query: Query) -> Iterator[Change]:
+    """The searches without one filter, and with one word alone."""
     for name in filter_values(query):
-        yield name, None
+        yield Change({name: None}, name)
     words = dict.fromkeys((query.query or "").split())
     # A word of marks alone, such as an accent, is none that texts can have.
     sought = [word for word in words if loose_words(word)]
     for word in sought[:MAX_WORDS]:
-        yield "query", word
+        yield Change({"query": word}, "query", word=word)

@@ -347,7 +347,7 @@ WHOLLY_READ = dataset_of(
         pytest.param(dataset_of(*DATA_SETS["bare"]()), {}, 5, id="bare"),
         pytest.param(HALF_READ, {}, 18, id="half read by a model"),
         pytest.param(WHOLLY_READ, {}, 20, id="wholly read by a model"),
-        pytest.param(SAMPLE, UNMATCHED, 8, id="similar searches"),
+        pytest.param(SAMPLE, UNMATCHED, 9, id="similar searches"),
     ],
 )
 def test_every_count_links_to_a_list_of_so_many_reviews(
