@@ -89,7 +89,7 @@ def statuses_of_others(proxy: Proxy) -> set[int]:
 # Connections at the same time, as `deploy/nginx.conf` has them.
 MAX_PER_CLIENT = 100
 MAX_PER_48 = 300
-# More idle connections than a proxy keeps to the service: 32 for each of its workers.
+# More connections than a proxy keeps idle: nginx 32, Caddy none.
 IDLE = 2 * 32 + 1
 
 
