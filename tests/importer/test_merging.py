@@ -1,11 +1,9 @@
-"""Which reviews an import stores, and their content: plain examples of rules 1 to 6 and 10.
+"""Which reviews an import stores, and with which content: examples of the ten rules.
 
-`test_import_year.py` holds the newest time, the presence, the brake, and the ids of both Google's formats.
+`test_import_year.py` holds them all together against a plain definition; what stands here
+are single examples of rules 1 to 6. `test_report.py` has rule 10.
 """
 
-import json
-import re
-import time
 from pathlib import Path
 
 import pytest
@@ -20,265 +18,427 @@ from lab.export_lab import (
     takeout_files,
     takeout_id,
 )
+from lab.steps import steps_of
 
+from reviewslib.dataset.contract import Fault
+from reviewslib.importer.exports import Record
+from reviewslib.importer.recognition import Register
 from reviewslib.terminal import EXIT_BAD_DATA, EXIT_SUCCESS
+
+FB = ("--name", "B", "--source", "fb")
+GOOGLE = ("--name", "B", "--source", "google")
+
+
+def ids_by_text(shop: Shop) -> dict[str, str]:
+    return {review["text"]: id for id, review in shop.reviews.items()}
+
 
 # ---- Rule 1: whose fields ----
 
 
-def test_edited_fields_of_the_import_are_written_anew_and_the_file_kept(
-    shop: Shop,
-) -> None:
-    archive = shop.takeout(9, range(5))
-    shop.take(archive)
-    shop.edit(takeout_id(2), text="not bad", rating=5, mine={"a": [1]})
-    edited = shop.files()["reviews.json"]
-    told = shop.told(archive)
-    review = shop.reviews[takeout_id(2)]
-    assert (review["text"], review["mine"]) == ("Kom aftur, í 2. skipti", {"a": [1]})
-    (copy,) = [name for name in shop.files() if "edited" in name]
-    assert shop.files()[copy] == edited
-    assert (
-        "reviews.json was edited; exports have overwritten fields of 1 reviews: Ósk Nr2"
-        in told
-    )
-    assert f"The edited file is kept as {shop.data / copy}" in told
-    assert "was edited" not in shop.told(archive)
-
-
-def test_the_newest_export_has_the_name_and_the_newest_update_the_words(
-    shop: Shop,
-) -> None:
-    newest = {"updateTime": moment(8), "comment": "Later", "starRating": "ONE"}
-    shop.take(shop.takeout(9, [item(1, **newest)]))
-    shop.take(shop.takeout(12, [item(1, reviewer={"displayName": "Married"})]))
-    taken = {"author": "Married", "text": "Later", "rating": 1}
-    assert shop.only().items() >= taken.items()
-
-
-@pytest.mark.parametrize("is_lost", [False, True])
-def test_reviews_with_ids_of_the_owners_own_stay(shop: Shop, is_lost: bool) -> None:
+@pytest.fixture
+def edited(shop: Shop) -> Shop:
+    """A shop in whose reviews.json somebody has changed a review."""
     shop.take(shop.takeout(9, range(5)))
-    own = {
-        "id": "mine",
-        "author": "Eve",
-        "rating": 4,
-        "date": "1985-05-05",
-        "source": "google",
-    }
+    shop.edit(takeout_id(2), text="not bad", rating=5, mine={"a": [1]})
+    return shop
+
+
+def test_fields_of_the_import_that_were_edited_are_written_anew(edited: Shop) -> None:
+    edited.take(edited.takeout(9, range(5)))
+
+    assert edited.reviews[takeout_id(2)]["text"] == "Kom aftur, í 2. skipti"
+
+
+def test_keys_of_the_owner_stay(edited: Shop) -> None:
+    edited.take(edited.takeout(9, range(5)))
+
+    assert edited.reviews[takeout_id(2)]["mine"] == {"a": [1]}
+
+
+def test_the_edited_file_is_kept_as_it_was(edited: Shop) -> None:
+    before = edited.files()["reviews.json"]
+
+    edited.take(edited.takeout(9, range(5)))
+
+    (copy,) = edited.data.glob("*.edited-*")
+    assert copy.read_bytes() == before
+
+
+def test_the_report_names_what_was_overwritten_and_the_copy(edited: Shop) -> None:
+    told = edited.told(edited.takeout(9, range(5)))
+
+    (copy,) = edited.data.glob("*.edited-*")
+    named = "reviews.json was edited; exports have overwritten fields of 1 reviews: "
+    assert f"{named}Ósk Nr2" in told
+    assert f"The edited file is kept as {copy}" in told
+
+
+def test_an_edit_that_was_overwritten_is_told_once(edited: Shop) -> None:
+    archive = edited.takeout(9, range(5))
+    edited.take(archive)
+
+    assert "was edited" not in edited.told(archive)
+
+
+def test_the_newest_update_has_the_words_and_the_newest_export_the_name(
+    shop: Shop,
+) -> None:
+    later = item(1, updateTime=moment(8), comment="Later", starRating="ONE")
+    renamed = item(1, reviewer={"displayName": "Married"})
+
+    shop.take(shop.takeout(9, [later]))
+    shop.take(shop.takeout(12, [renamed]))
+
+    review = shop.only()
+    assert review["author"] == "Married"
+    assert review["text"] == "Later"
+    assert review["rating"] == 1
+
+
+@pytest.mark.parametrize(
+    "is_lost", [pytest.param(False, id="state"), pytest.param(True, id="no state")]
+)
+def test_reviews_with_ids_of_the_owners_own_stay(shop: Shop, is_lost: bool) -> None:
+    own = {"id": "mine", "author": "Eve", "rating": 4, "date": "1985-05-05"}
+    own["source"] = "google"
+    shop.take(shop.takeout(9, range(5)))
     shop.edit(**own)
     if is_lost:
         shop.lose()
+
     shop.take(shop.takeout(12, range(1, 6)))
+
     assert shop.reviews["mine"] == own
 
 
-def test_short_names_and_pictures_are_as_the_owner_said_last(shop: Shop) -> None:
-    reviewer = {
-        "displayName": "Camille van Roux",
-        "profilePhotoUrl": "https://p.example/1",
-    }
-    pages = shop.page(
-        item(1, reviewer=reviewer), item(2, reviewer={"displayName": "a google user"})
-    )
-    shop.take(pages, "--name", "B", "--short-names", "--avatars")
+CAMILLE = {
+    "displayName": "Camille van Roux",
+    "profilePhotoUrl": "https://p.example/1",
+}
+
+
+@pytest.fixture
+def pages(shop: Shop) -> Path:
+    """A page with a review by a person, and one by nobody."""
+    nobody = {"displayName": "a google user"}
+    return shop.page(item(1, reviewer=CAMILLE), item(2, reviewer=nobody))
+
+
+def test_short_names_are_remembered_and_nobodys_name_stays(
+    shop: Shop, pages: Path
+) -> None:
+    shop.take(pages, "--name", "B", "--short-names")
+
     shop.take(pages)
-    assert {review["author"] for review in shop.reviews.values()} == {
-        "Camille R.",
-        "a google user",
-    }
-    assert shop.reviews[takeout_id(1)]["author_avatar_url"] == "https://p.example/1"
-    shop.take("--no-short-names", "--no-avatars", pages)
+
+    authors = {review["author"] for review in shop.reviews.values()}
+    assert authors == {"Camille R.", "a google user"}
+
+
+def test_whole_names_return_when_the_owner_wants_them(shop: Shop, pages: Path) -> None:
+    shop.take(pages, "--name", "B", "--short-names")
+
+    shop.take(pages, "--no-short-names")
+
     assert shop.reviews[takeout_id(1)]["author"] == "Camille van Roux"
+
+
+def test_pictures_are_imported_only_when_asked_for(shop: Shop, pages: Path) -> None:
+    shop.take(pages, "--name", "B")
+
     assert "author_avatar_url" not in shop.reviews[takeout_id(1)]
 
 
-NAMES = {"ann@example.com": "ann", "Ann <ann@example.com>": "Ann"}
-NAMES |= {name: name for name in ("Ann@home", "@ann", "a@b@c.d")}
+def test_pictures_once_asked_for_are_remembered(shop: Shop, pages: Path) -> None:
+    shop.take(pages, "--name", "B", "--avatars")
+
+    shop.take(pages)
+
+    assert shop.reviews[takeout_id(1)]["author_avatar_url"] == "https://p.example/1"
 
 
-@pytest.mark.parametrize(("name", "taken"), NAMES.items())
+def test_pictures_go_when_the_owner_wants_none(shop: Shop, pages: Path) -> None:
+    shop.take(pages, "--name", "B", "--avatars")
+
+    shop.take(pages, "--no-avatars")
+
+    assert "author_avatar_url" not in shop.reviews[takeout_id(1)]
+
+
+NAMES = [
+    pytest.param("ann@example.com", "ann", id="an address alone"),
+    pytest.param("Ann <ann@example.com>", "Ann", id="an address behind a name"),
+    pytest.param("Ann@home", "Ann@home", id="no host"),
+    pytest.param("@ann", "@ann", id="a handle"),
+    pytest.param("a@b@c.d", "a@b@c.d", id="two signs"),
+]
+
+
+@pytest.mark.parametrize(("name", "taken"), NAMES)
 def test_a_name_is_taken_without_its_e_mail_address(
     shop: Shop, name: str, taken: str
 ) -> None:
     shop.take(shop.page(item(1, reviewer={"displayName": name})), "--name", "B")
+
     assert shop.only()["author"] == taken
 
 
 # ---- Rule 2: a review keeps its id ----
 
 
-def test_two_reviews_of_one_second_are_two_with_ids_of_one_format(shop: Shop) -> None:
+def test_two_reviews_of_one_second_are_two_in_takeout_and_in_the_api(
+    shop: Shop,
+) -> None:
     same = {"createTime": moment(1), "updateTime": moment(1)}
-    shop.take(shop.takeout(9, [item(n, **same) for n in (1, 2)]))
-    shop.take(shop.page(*(api_item(n, **same) for n in (2, 1))))
+    shop.take(shop.takeout(9, [item(1, **same), item(2, **same)]))
+
+    shop.take(shop.page(api_item(2, **same), api_item(1, **same)))
+
     assert set(shop.reviews) == {takeout_id(1), takeout_id(2)}
 
 
-SAME = [
-    (PLACE, "Ósk Nr1", 1),
-    (PLACE, "Ann", 1),
-    ("22", "Ósk Nr1", 1),
-    ("22", "Ann", 2),
+AT_ONE_MOMENT = [
+    pytest.param(PLACE, "Ósk Nr1", 1, id="one location and author"),
+    pytest.param(PLACE, "Ann", 1, id="one location, a new name"),
+    pytest.param("22", "Ósk Nr1", 1, id="a location that moved"),
+    pytest.param("22", "Ann", 2, id="another location and author"),
 ]
 
 
-@pytest.mark.parametrize(("place", "author", "number"), SAME)
+@pytest.mark.parametrize(("place", "author", "number"), AT_ONE_MOMENT)
 def test_a_moment_is_one_review_in_a_location_and_of_an_author_in_two(
     shop: Shop, place: str, author: str, number: int
 ) -> None:
     shop.take(shop.page(item(1)), "--name", "B")
-    name = f"accounts/9/locations/{place}/reviews/x"
-    moved = api_item(
-        7, name=name, createTime=moment(1), reviewer={"displayName": author}
+    again = api_item(
+        7,
+        name=f"accounts/9/locations/{place}/reviews/x",
+        createTime=moment(1),
+        reviewer={"displayName": author},
     )
+
     locations = [f"--location={known}" for known in {PLACE, place}]
-    shop.take(shop.page(moved), *locations)
+    shop.take(shop.page(again), *locations)
+
     assert len(shop.reviews) == number
 
 
-@pytest.mark.parametrize(("day", "number"), [(5, 19), (20, 20)])
-def test_googles_own_exports_replace_rows_of_google_in_tables(
-    shop: Shop, day: int, number: int
-) -> None:
-    rows = [["Ósk Nr1", "5", moment(1), "Hi"], ["Ósk Nr2", "5", moment(2)[:10], "Hi"]]
-    table = dated(shop.csv(*rows, ["Ann", "1", "2025-01-01", "fake"]), moment(day))
-    shop.take(table, "--name", "B", "--source", "google")
-    ids = set(shop.reviews)
-    shop.take(shop.takeout(9, range(1, 20)))
-    assert len(shop.reviews) == number, (
-        "the one that Google does not have stays only in a newer table"
-    )
-    assert "Hi" not in shop.texts() and len(ids & set(shop.reviews)) == number - 17
-    shop.lose()
-    assert "rows of google in tables, left out: 3\n" in shop.told(
-        table, "--source", "google"
-    )
-
-
-def ids_of_rows(
-    shop: Shop, *rows: list[str], header: str = "author rating date text"
-) -> dict[str, str]:
-    """The ids by text, after a table with these rows."""
-    shop.take(shop.csv(*rows, header=header), "--name", "B", "--source", "fb")
-    return {review["text"]: id for id, review in shop.reviews.items()}
-
-
-@pytest.mark.parametrize("is_lost", [False, True])
-def test_among_rows_of_one_author_and_day_a_text_keeps_its_id(
-    shop: Shop, is_lost: bool
-) -> None:
-    def ids(*texts: str) -> dict[str, str]:
-        return ids_of_rows(shop, *(["Ann", "5", "2024-01-02", text] for text in texts))
-
-    before = ids("first", "second", "third")
-    if is_lost:
-        shop.lose()
-    after = ids("third", "second", "edited")
-    assert set(before.values()) == {
-        before["first"] + number for number in ("", "-2", "-3")
-    }
-    assert after == {
-        "edited": before["first"],
-        "second": before["second"],
-        "third": before["third"],
-    }
-    assert ids("third")["third"] == before["third"]
+# Google's own export of day 9 has reviews 1 to 19; the table has two of these, and one
+# that nobody has written at Google.
+OF_GOOGLE = (
+    ("Ósk Nr1", "5", moment(1), "Hi"),
+    ("Ósk Nr2", "5", moment(2)[:10], "Hi"),
+    ("Ann", "1", "2025-01-01", "fake"),
+)
 
 
 def test_rows_of_google_are_taken_until_an_export_of_google_comes(shop: Shop) -> None:
-    for rows in (ROWS[:1], ROWS):
-        shop.take(shop.csv(*rows), "--name", "B", "--source", "google")
-    assert shop.texts() == {"Good", "Fine"}
-    shop.take(shop.takeout(9, [1]))
-    assert "rows of google in tables, left out: 2" in shop.told(
-        shop.csv(*ROWS), "--source", "google"
-    )
+    shop.take(shop.csv(OF_GOOGLE[0]), *GOOGLE)
+    shop.take(shop.csv(*OF_GOOGLE), *GOOGLE)
+
+    assert len(shop.reviews) == 3
 
 
-def test_the_days_of_two_tools_may_be_one_apart(shop: Shop) -> None:
-    days = {
-        "2024-01-05": 1,
-        "2024-01-06T01:00:00Z": 1,
-        "2024-01-05 ": 1,
-        "2024-01-07": 2,
-        "2024-01-03": 3,
-    }
-    for day, number in days.items():
-        ids_of_rows(shop, ["Ann", "5", day, "Good"])
-        assert len(shop.reviews) == number
+def test_an_export_of_google_replaces_the_rows_that_it_has_and_keeps_their_ids(
+    shop: Shop,
+) -> None:
+    shop.take(dated(shop.csv(*OF_GOOGLE[:2]), moment(5)), *GOOGLE)
+    ids = set(shop.reviews)
+
+    shop.take(shop.takeout(9, range(1, 20)))
+
+    assert ids < set(shop.reviews)
+    assert "Hi" not in shop.texts()
+
+
+@pytest.mark.parametrize(
+    ("day", "stays"),
+    [
+        pytest.param(5, False, id="of an older table"),
+        pytest.param(20, True, id="of a newer table"),
+    ],
+)
+def test_a_row_that_google_does_not_have_stays_only_if_its_table_is_newer(
+    shop: Shop, day: int, stays: bool
+) -> None:
+    shop.take(dated(shop.csv(*OF_GOOGLE), moment(day)), *GOOGLE)
+
+    shop.take(shop.takeout(9, range(1, 20)))
+
+    assert ("fake" in shop.texts()) is stays
+
+
+@pytest.mark.parametrize(
+    "is_lost", [pytest.param(False, id="state"), pytest.param(True, id="no state")]
+)
+def test_rows_of_google_are_left_out_once_google_has_spoken(
+    shop: Shop, is_lost: bool
+) -> None:
+    table = dated(shop.csv(*OF_GOOGLE), moment(20))
+    shop.take(shop.takeout(9, range(1, 20)))
+    if is_lost:
+        shop.lose()
+
+    told = shop.told(table, *GOOGLE)
+
+    assert "rows of google in tables, left out: 3\n" in told
+    assert len(shop.reviews) == 19
+
+
+def of_one_day(shop: Shop, *texts: str) -> Path:
+    """A table of reviews by one author on one day."""
+    return shop.csv(*(["Ann", "5", "2024-01-02", text] for text in texts))
+
+
+def test_rows_of_one_author_and_day_have_the_same_id_with_a_number(
+    shop: Shop,
+) -> None:
+    shop.take(of_one_day(shop, "first", "second", "third"), *FB)
+
+    first = ids_by_text(shop)["first"]
+    assert set(shop.reviews) == {first, f"{first}-2", f"{first}-3"}
+
+
+@pytest.mark.parametrize(
+    "is_lost", [pytest.param(False, id="state"), pytest.param(True, id="no state")]
+)
+def test_among_rows_of_one_author_and_day_a_text_keeps_its_id(
+    shop: Shop, is_lost: bool
+) -> None:
+    shop.take(of_one_day(shop, "first", "second", "third"), *FB)
+    before = ids_by_text(shop)
+    if is_lost:
+        shop.lose()
+
+    shop.take(of_one_day(shop, "third", "second", "edited"), *FB)
+
+    after = ids_by_text(shop)
+    assert after["second"] == before["second"]
+    assert after["third"] == before["third"]
+    assert after["edited"] == before["first"]
+
+
+def test_a_row_that_is_alone_in_its_table_keeps_its_id(shop: Shop) -> None:
+    shop.take(of_one_day(shop, "first", "second", "third"), *FB)
+    before = ids_by_text(shop)
+
+    shop.take(of_one_day(shop, "third"), *FB)
+
+    assert ids_by_text(shop)["third"] == before["third"]
+
+
+OTHER_DAYS = [
+    pytest.param("2024-01-05", 1, id="the day itself"),
+    pytest.param("2024-01-06T01:00:00Z", 1, id="the day after"),
+    pytest.param("2024-01-04", 1, id="the day before"),
+    pytest.param("2024-01-07", 2, id="two days later"),
+    pytest.param("2024-01-03", 2, id="two days earlier"),
+]
+
+
+@pytest.mark.parametrize(("day", "number"), OTHER_DAYS)
+def test_the_days_of_two_tools_may_be_one_apart(
+    shop: Shop, day: str, number: int
+) -> None:
+    shop.take(shop.csv(["Ann", "5", "2024-01-05", "Good"]), *FB)
+
+    shop.take(shop.csv(["Ann", "5", day, "Good"]), *FB)
+
+    assert len(shop.reviews) == number
 
 
 WITH_IDS = "id author rating date text"
 ROWS = [["Ann", "5", "2024-01-02", "Good"], ["Ann", "5", "2024-01-02", "Fine"]]
+NUMBERED = [["7", *ROWS[0]], ["8", *ROWS[1]]]
 
 
 def test_a_row_with_an_id_and_one_without_are_two_reviews_of_one_table(
     shop: Shop,
 ) -> None:
-    stars = []
-    for _ in range(2):
-        ids_of_rows(
-            shop, ["7", *ROWS[0]], ["", "Ann", "4", *ROWS[0][2:]], header=WITH_IDS
-        )
-        stars.append({id: review["rating"] for id, review in shop.reviews.items()})
-    assert sorted(stars[0].values()) == [4, 5] and stars[0] == stars[1]
+    without = ["", "Ann", "4", "2024-01-02", "Good"]
+    table = shop.csv(["7", *ROWS[0]], without, header=WITH_IDS)
+
+    shop.take(table, *FB)
+    first = shop.document
+    shop.take(table, *FB)
+
+    assert sorted(review["rating"] for review in first["reviews"]) == [4, 5]
+    assert shop.document == first
 
 
-def test_reviews_of_a_table_that_gains_or_loses_an_id_column_are_the_same(
+def test_reviews_of_a_table_that_gains_and_loses_an_id_column_are_the_same(
     shop: Shop,
 ) -> None:
-    with_ids = [[str(n), *row] for n, row in enumerate(ROWS, 7)]
-    before = ids_of_rows(shop, *ROWS)
-    for _ in range(2):
-        assert (
-            ids_of_rows(shop, *with_ids, header=WITH_IDS)
-            == ids_of_rows(shop, *ROWS)
-            == before
-        )
-    ids_of_rows(shop, *with_ids, ["9", *ROWS[0]], header=WITH_IDS)
-    assert set(shop.reviews) == {*before.values(), "fb-9"}
+    shop.take(shop.csv(*ROWS), *FB)
+    before = ids_by_text(shop)
+
+    shop.take(shop.csv(*NUMBERED, header=WITH_IDS), *FB)
+    gained = ids_by_text(shop)
+    shop.take(shop.csv(*ROWS), *FB)
+    lost = ids_by_text(shop)
+
+    assert gained == before
+    assert lost == before
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("days", [1, 2])
-def test_rows_are_identified_in_time_that_grows_with_their_number(
-    shop: Shop, days: int
+def test_a_new_id_in_a_table_that_gained_ids_is_a_new_review(shop: Shop) -> None:
+    shop.take(shop.csv(*ROWS), *FB)
+    before = set(shop.reviews)
+    shop.take(shop.csv(*NUMBERED, header=WITH_IDS), *FB)
+
+    shop.take(shop.csv(*NUMBERED, ["9", *ROWS[0]], header=WITH_IDS), *FB)
+
+    assert set(shop.reviews) == {*before, "fb-9"}
+
+
+@pytest.mark.parametrize(
+    "days",
+    [pytest.param(1, id="of one day"), pytest.param(2, id="of two days in turn")],
+)
+def test_equal_rows_are_identified_in_steps_that_grow_with_their_number(
+    days: int,
 ) -> None:
-    def seconds(number: int) -> float:
-        texts = ("Good" if n % 2 else f"Good {n}" for n in range(number))
-        rows = [
-            ["Anonymous", "5", f"2024-01-0{n % days + 1}", text]
-            for n, text in enumerate(texts)
-        ]
-        path = shop.csv(*rows)
-        start = time.process_time()
-        shop.take(path, "--name", "B", "--source", f"s{number}")
-        return time.process_time() - start
+    """Every second text is the same, of customers without a name."""
 
-    seconds(100)
-    assert seconds(4000) < 30 * seconds(400)
+    def table(number: int) -> list[Record]:
+        records = list[Record]()
+        for n in range(number):
+            record = Record(Fault("a.csv", (), ""), moment(9), "table", "fb")
+            text = "Good" if n % 2 else f"Good {n}"
+            record.review = {"author": "Anonymous", "rating": 5, "text": text}
+            record.created = f"2024-01-0{n % days + 1}"
+            records.append(record)
+        return records
+
+    def identify_twice(number: int) -> None:
+        register = Register({})
+        register.identify(table(number))
+        register.identify(table(number))
+
+    few = steps_of(lambda: identify_twice(100))
+    many = steps_of(lambda: identify_twice(1000))
+
+    assert many < 11 * few
 
 
 def test_the_order_of_files_in_a_command_makes_no_difference(shop: Shop) -> None:
-    tables = [
-        dated(
-            shop.csv(["Ann", stars, "2024-01-02", text], name=f"{text}.csv"),
-            moment(day),
-        )
-        for day, stars, text in ((5, "5", "old"), (9, "4", "new"))
-    ]
+    old = shop.csv(["Ann", "5", "2024-01-02", "old"], name="old.csv")
+    new = shop.csv(["Ann", "4", "2024-01-02", "new"], name="new.csv")
     exports = [
         shop.takeout(9, [item(1)]),
         dated(shop.page(api_item(1)), moment(12)),
-        *tables,
+        dated(old, moment(5)),
+        dated(new, moment(9)),
     ]
-    results = []
-    for number, files in enumerate((exports, exports[::-1])):
-        other = Shop(shop.root / f"{number}")
-        other.take(*files, "--name", "B", "--source", "fb")
-        results.append((other.document, other.state))
-    assert results[0] == results[1]
+    forwards = Shop(shop.root / "forwards")
+    backwards = Shop(shop.root / "backwards")
+
+    forwards.take(*exports, *FB)
+    backwards.take(*reversed(exports), *FB)
+
+    assert forwards.document == backwards.document
+    assert forwards.state == backwards.state
 
 
 # ---- Rule 3: the time of an export ----
@@ -286,195 +446,355 @@ def test_the_order_of_files_in_a_command_makes_no_difference(shop: Shop) -> None
 
 def test_a_takeout_without_a_stamp_is_as_old_as_its_newest_moment(shop: Shop) -> None:
     shop.take(shop.takeout(9, range(5)))
+
     shop.take(shop.takeout(0, range(1, 5), name="renamed.zip"))
+
+    assert shop.numbers() == {0, 1, 2, 3, 4}
+
+
+def test_a_takeout_without_a_stamp_removes_nothing_unless_it_is_said_to_be_complete(
+    shop: Shop,
+) -> None:
+    shop.take(shop.takeout(9, range(5)))
     newer = shop.takeout(0, (1, 2, 3, 4, 20), name="renamed.zip")
+
     shop.take(newer)
-    assert shop.numbers() == {0, 1, 2, 3, 4, 20}
+    unsaid = shop.numbers()
     shop.take(newer, "--complete")
+
+    assert unsaid == {0, 1, 2, 3, 4, 20}
     assert shop.numbers() == {1, 2, 3, 4, 20}
 
 
-def test_an_export_of_the_future_is_refused(shop: Shop) -> None:
-    archive = shop.takeout(0, [1], name="takeout-21000101T000000Z-001.zip")
-    pages = shop.page(api_item(1))
+def future_files(shop: Shop) -> dict[str, Path]:
+    ahead = "2100-01-01T00:00:00Z"
+    stamped = "takeout-21000101T000000Z-001.zip"
     table = shop.csv(["Ann", "5", "2024-01-02", ""])
-    for path in (
-        archive,
-        *(dated(file, "2100-01-01T00:00:00Z") for file in (pages, table)),
-    ):
-        told = shop.refused(path, "--name", "B", "--source", "fb")
-        assert "in the future; correct its date or the clock" in told
+    return {
+        "takeout": shop.takeout(0, [1], name=stamped),
+        "page": dated(shop.page(api_item(1)), ahead),
+        "table": dated(table, ahead),
+    }
+
+
+@pytest.mark.parametrize("kind", ["takeout", "page", "table"])
+def test_an_export_of_the_future_is_refused(shop: Shop, kind: str) -> None:
+    told = shop.refused(future_files(shop)[kind], *FB)
+
+    assert "in the future; correct its date or the clock" in told
 
 
 # ---- Rule 4: presence ----
 
-REMOVALS = [
-    (40, 4, True),
-    (39, 4, False),
-    (39, 3, True),
-    (2, 1, True),
-    (2, 2, False),
-    (1, 1, False),
+# Of so many stored reviews, so many are not in the newer export.
+GONE = [
+    pytest.param(40, 4, id="a tenth"),
+    pytest.param(39, 3, id="three"),
+    pytest.param(2, 1, id="one of two"),
 ]
+HELD = [
+    pytest.param(39, 4, id="more than three and a tenth"),
+    pytest.param(2, 2, id="both"),
+    pytest.param(1, 1, id="the only one"),
+]
+NO_LONGER = "removed, the export of 2025-01-17 no longer has them"
 
 
-@pytest.mark.parametrize(("stored", "gone", "is_removed"), REMOVALS)
-def test_more_than_three_and_a_tenth_or_all_are_not_removed(
-    shop: Shop, stored: int, gone: int, is_removed: bool
+@pytest.mark.parametrize(("stored", "gone"), GONE)
+def test_a_few_reviews_that_are_gone_are_removed_and_named(
+    shop: Shop, stored: int, gone: int
+) -> None:
+    shop.take(shop.takeout(9, range(stored)))
+
+    told = shop.told(shop.takeout(16, range(gone, stored)))
+
+    assert len(shop.reviews) == stored - gone
+    assert f"{NO_LONGER}: {gone}: Ósk Nr0, " in told
+
+
+@pytest.mark.parametrize(("stored", "gone"), HELD)
+def test_many_reviews_that_are_gone_or_all_are_held_back(
+    shop: Shop, stored: int, gone: int
+) -> None:
+    shop.take(shop.takeout(9, range(stored)))
+
+    told = shop.told(shop.takeout(16, range(gone, stored)))
+
+    held = f"{gone} of {stored} reviews stay, although the export of 2025-01-17"
+    assert f"{held} does not have them (Bó's Bakarí)" in told
+    assert "run the import again with --allow-removals" in told
+    assert len(shop.reviews) == stored
+
+
+def test_what_was_held_back_goes_when_the_owner_allows_it(shop: Shop) -> None:
+    shop.take(shop.takeout(9, range(39)))
+    shop.take(shop.takeout(16, range(4, 39)))
+
+    shop.take("--allow-removals")
+
+    assert shop.numbers() == {*range(4, 39)}
+
+
+@pytest.mark.parametrize(("stored", "gone"), GONE)
+def test_an_older_export_does_not_bring_back_what_is_gone(
+    shop: Shop, stored: int, gone: int
 ) -> None:
     old = shop.takeout(9, range(stored))
     shop.take(old)
-    told = shop.told(shop.takeout(16, range(gone, stored)))
-    assert len(shop.reviews) == (stored - gone if is_removed else stored)
-    removed = f"removed, the export of 2025-01-17 no longer has them: {gone}: Ósk Nr0, "
-    assert (removed in told) is is_removed
-    held = f"{gone} of {stored} reviews stay, although the export of 2025-01-17 does not have them (Bó's Bakarí)"
-    assert (held in told and "--allow-removals" in told) is not is_removed
-    before = shop.files()
+    shop.take(shop.takeout(16, range(gone, stored)))
+    before = shop.document
+
     told = shop.told(old)
+
     left_out = "not in a newer complete export, so not taken from an older one"
-    assert (f"{left_out}: {gone}\n" in told) is is_removed
-    shop.told(old)
-    assert shop.document == json.loads(before["reviews.json"])
+    assert f"{left_out}: {gone}\n" in told
+    assert shop.document == before
+
+
+@pytest.mark.parametrize(("stored", "gone"), HELD)
+def test_an_older_export_changes_nothing_of_what_is_held(
+    shop: Shop, stored: int, gone: int
+) -> None:
+    old = shop.takeout(9, range(stored))
+    shop.take(old)
+    shop.take(shop.takeout(16, range(gone, stored)))
+    before = shop.document
+
+    told = shop.told(old)
+
+    assert "not taken from an older one" not in told
+    assert shop.document == before
 
 
 def test_reviews_of_an_older_export_alone_do_not_count_as_stored(shop: Shop) -> None:
     shop.take(shop.takeout(9, range(39)))
     older = shop.takeout(10, range(40, 50))
     newer = shop.takeout(16, range(4, 39))
-    assert "4 of 39 reviews stay, although" in shop.told(older, newer)
+
+    told = shop.told(older, newer)
+
+    assert "4 of 39 reviews stay, although" in told
 
 
-@pytest.mark.parametrize(("total", "removed"), [(4, 1), (None, 1), (5, 0)])
-def test_pages_of_the_api_remove_only_if_they_are_said_to_be_complete(
-    shop: Shop, total: int | None, removed: int
+def two_pages(shop: Shop, **members: object) -> list[Path]:
+    """Pages of day 20 with reviews 1 to 4 of the five that are stored."""
+    first = shop.page(api_item(1), api_item(2), name="p1", **members)
+    second = shop.page(api_item(3), api_item(4), name="p2", **members)
+    return [dated(first, moment(20)), dated(second, moment(20))]
+
+
+def test_pages_of_the_api_remove_nothing_by_themselves(shop: Shop) -> None:
+    shop.take(shop.takeout(9, range(5)))
+
+    shop.take(*two_pages(shop, totalReviewCount=4))
+
+    assert len(shop.reviews) == 5
+
+
+WHOLE = [
+    pytest.param({"totalReviewCount": 4}, id="with their number"),
+    pytest.param({}, id="without a number"),
+]
+
+
+@pytest.mark.parametrize("members", WHOLE)
+def test_pages_that_are_said_to_be_complete_remove_what_they_lack(
+    shop: Shop, members: dict[str, int]
 ) -> None:
     shop.take(shop.takeout(9, range(5)))
-    members = {} if total is None else {"totalReviewCount": total}
-    pages = [
-        shop.page(api_item(n), api_item(n + 1), name=f"p{n}", **members) for n in (1, 3)
-    ]
-    shop.take(*(dated(path, moment(20)) for path in pages))
+
+    shop.take(*two_pages(shop, **members), "--complete")
+
+    assert shop.numbers() == {1, 2, 3, 4}
+
+
+def test_pages_that_lack_some_of_their_number_remove_nothing(shop: Shop) -> None:
+    shop.take(shop.takeout(9, range(5)))
+
+    told = shop.told(*two_pages(shop, totalReviewCount=5), "--complete")
+
+    reason = f"the pages of location {PLACE} remove nothing: they have 4 of 5 reviews"
+    assert f"{reason}\n" in told
     assert len(shop.reviews) == 5
-    told = f"the pages of location {PLACE} remove nothing: they have 4 of 5 reviews\n"
-    assert (told in shop.told(*pages, "--complete")) is (total == 5)
-    assert len(shop.reviews) == 5 - removed
 
 
 def test_a_faulty_record_keeps_its_review(shop: Shop) -> None:
     shop.take(shop.takeout(9, range(40)))
-    told = shop.told(shop.takeout(16, [item(1, comment=70_000 * "x"), *range(2, 40)]))
+    too_long = item(1, comment=70_000 * "x")
+
+    told = shop.told(shop.takeout(16, [too_long, *range(2, 40)]))
+
     assert shop.numbers() == {*range(1, 40)}
     assert "faulty, not imported: 1: " in told
-    assert "bytes, more than the 61,440 that a review can have" in told
 
 
-@pytest.mark.parametrize("is_api", [False, True])
-def test_a_faulty_record_without_a_name_keeps_all_reviews(
-    shop: Shop, is_api: bool
+def test_a_faulty_record_without_a_name_in_a_takeout_keeps_all_reviews(
+    shop: Shop,
 ) -> None:
     shop.take(shop.takeout(9, range(40)))
-    pages = dated(
-        shop.page(item(1, name="x"), *map(api_item, range(2, 40))), moment(16)
-    )
-    archive = shop.takeout(16, [item(1, name="x"), *range(2, 40)])
-    told = shop.told(pages, "--complete") if is_api else shop.told(archive)
+
+    told = shop.told(shop.takeout(16, [item(1, name="x"), *range(2, 40)]))
+
     assert len(shop.reviews) == 40
-    assert re.search(
-        "removes? nothing[:,] .*a faulty record may belong to any review", told
-    )
+    assert "removes nothing, since a faulty record may belong to any review" in told
 
 
-LARGEST = [(197, 61_300, ""), (197, 61_500, "61,440 that a review can have\n")]
-LARGEST += [
-    (
-        198,
-        1,
-        'line 2: id: "fb-' + 76 * "\N{SPARKLES}" + "… is longer than 200 characters\n",
-    )
+def test_a_faulty_record_without_a_name_in_a_page_keeps_all_reviews(
+    shop: Shop,
+) -> None:
+    shop.take(shop.takeout(9, range(40)))
+    others = [api_item(number) for number in range(2, 40)]
+    pages = dated(shop.page(item(1, name="x"), *others), moment(16))
+
+    told = shop.told(pages, "--complete")
+
+    assert len(shop.reviews) == 40
+    assert "remove nothing: a faulty record may belong to any review" in told
+
+
+def row_of(id: str, text: str) -> list[str]:
+    return [id, "Ann", "5", "2024-01-02", text]
+
+
+# An id may have 200 characters, and "fb-" stands before it.
+LONGEST_ID = 197 * "\N{SPARKLES}"
+
+
+def test_the_daemon_accepts_the_largest_review_with_the_longest_id(shop: Shop) -> None:
+    table = shop.csv(row_of(LONGEST_ID, 61_300 * "x"), header=WITH_IDS)
+
+    assert shop.run(table, *FB) == EXIT_SUCCESS
+
+
+TOO_LARGE = [
+    pytest.param(
+        LONGEST_ID, 61_500, "bytes, more than the 61,440 that a review", id="text"
+    ),
+    pytest.param(f"{LONGEST_ID}\N{SPARKLES}", 1, "longer than 200 characters", id="id"),
 ]
 
 
-@pytest.mark.parametrize(("of_id", "of_text", "fault"), LARGEST)
-def test_the_daemon_accepts_the_largest_review_with_the_longest_id(
-    shop: Shop, of_id: int, of_text: int, fault: str
+@pytest.mark.parametrize(("id", "length", "fault"), TOO_LARGE)
+def test_a_review_that_the_daemon_would_not_serve_is_faulty(
+    shop: Shop, id: str, length: int, fault: str
 ) -> None:
-    path = shop.csv(
-        [of_id * "\N{SPARKLES}", "Ann", "5", "2024-01-02", of_text * "x"],
-        header=WITH_IDS,
-    )
-    status = shop.run(path, "--name", "B", "--source", "fb")
-    assert status == (EXIT_BAD_DATA if fault else EXIT_SUCCESS)
-    told = shop.output().err
-    assert ("1 of 1 records are faulty" in told) is bool(fault) and fault in told
+    table = shop.csv(row_of(id, length * "x"), header=WITH_IDS)
+
+    assert shop.run(table, *FB) == EXIT_BAD_DATA
+
+    assert fault in shop.output().err
 
 
 def test_an_empty_table_that_is_complete_is_held_back(shop: Shop) -> None:
-    shop.take(
-        dated(shop.csv(*ROWS), moment(5)),
-        "--name",
-        "B",
-        "--source",
-        "book",
-        "--complete",
-    )
-    assert "2 of 2 reviews stay" in shop.told(
-        dated(shop.csv(), moment(6)), "--source", "book"
-    )
+    words = ("--name", "B", "--source", "book")
+    shop.take(dated(shop.csv(*ROWS), moment(5)), *words, "--complete")
+
+    told = shop.told(dated(shop.csv(), moment(6)), *words)
+
+    assert "2 of 2 reviews stay" in told
 
 
 # ---- Rule 5: days ----
 
+REPLIED = item(1, reviewReply={"comment": "Takk", "updateTime": moment(3)})
 
-def test_dates_are_made_anew_in_the_zone_of_the_business_and_ids_stay(
-    shop: Shop,
-) -> None:
-    pages = shop.page(item(1, reviewReply={"comment": "Takk", "updateTime": moment(3)}))
+
+@pytest.fixture
+def dates_in_utc(shop: Shop) -> Shop:
+    """A moment, a time without a zone and a day, imported without a zone."""
     table = shop.csv(
         ["Ann", "5", "2024-05-03 23:30", ""], ["Bo", "5", "2024-05-03", ""]
     )
-    assert shop.run(pages, table, "--name", "B", "--source", "fb") == EXIT_SUCCESS
-    assert (
-        "times are in UTC; give the time zone of the business once, as --zone"
-        in shop.output().out
-    )
-    ids = set(shop.reviews)
-    assert shop.run("--zone", "Asia/Tokyo") == EXIT_SUCCESS
-    assert set(shop.reviews) == ids
-    dates = {review["author"]: review["date"] for review in shop.reviews.values()}
-    here = {
-        "Ósk Nr1": "2025-01-03T05:15:00+09:00",
-        "Ann": "2024-05-03T23:30:00+09:00",
-        "Bo": "2024-05-03",
-    }
-    assert dates == here
-    assert (
-        shop.reviews[takeout_id(1)]["owner_reply"]["date"]
-        == "2025-01-05T05:15:00+09:00"
-    )
-    before = shop.files()
-    assert shop.run(pages, table, "--source", "fb") == EXIT_SUCCESS
-    assert shop.files() == before
+    assert shop.run(shop.page(REPLIED), table, *FB) == EXIT_SUCCESS
+    return shop
+
+
+def test_without_a_zone_the_report_asks_for_it(dates_in_utc: Shop) -> None:
+    told = dates_in_utc.output().out
+
+    hint = "times are in UTC; give the time zone of the business once, as --zone"
+    assert hint in told
 
 
 def test_days_without_times_need_no_zone(shop: Shop) -> None:
-    shop.run(shop.csv(["Ann", "5", "2024-05-03", ""]), "--name", "B", "--source", "fb")
+    shop.run(shop.csv(["Ann", "5", "2024-05-03", ""]), *FB)
+
     assert "--zone" not in shop.output().out
 
 
-def test_a_lost_state_changes_no_review(shop: Shop) -> None:
-    pages = shop.page(
-        item(1, reviewReply={"comment": "Takk", "updateTime": moment(3)}), item(2)
-    )
-    rows = [["7", *ROWS[0], "Thanks", "2024-01-03"], ["", *ROWS[1], "", ""]]
-    rows += [["", "Bo", "5", "2024-01-02 10:00", *3 * [""]]]
+IN_TOKYO = [
+    pytest.param("Ósk Nr1", "2025-01-03T05:15:00+09:00", id="a moment"),
+    pytest.param("Ann", "2024-05-03T23:30:00+09:00", id="a time without a zone"),
+    pytest.param("Bo", "2024-05-03", id="a day"),
+]
+
+
+@pytest.mark.parametrize(("author", "date"), IN_TOKYO)
+def test_dates_are_made_anew_in_the_zone_of_the_business(
+    dates_in_utc: Shop, author: str, date: str
+) -> None:
+    dates_in_utc.run("--zone", "Asia/Tokyo")
+
+    dates = {r["author"]: r["date"] for r in dates_in_utc.reviews.values()}
+    assert dates[author] == date
+
+
+def test_a_zone_counts_for_replies_too_and_changes_no_id(dates_in_utc: Shop) -> None:
+    ids = set(dates_in_utc.reviews)
+
+    dates_in_utc.run("--zone", "Asia/Tokyo")
+
+    reply = dates_in_utc.reviews[takeout_id(1)]["owner_reply"]
+    assert reply["date"] == "2025-01-05T05:15:00+09:00"
+    assert set(dates_in_utc.reviews) == ids
+
+
+def test_a_zone_is_remembered(dates_in_utc: Shop) -> None:
+    root = dates_in_utc.root
+    dates_in_utc.run("--zone", "Asia/Tokyo")
+    before = dates_in_utc.files()
+
+    dates_in_utc.run(root / "p", root / "a.csv", "--source", "fb")
+
+    assert dates_in_utc.files() == before
+
+
+@pytest.fixture
+def many_kinds(shop: Shop) -> tuple[Shop, list[object]]:
+    """Reviews with and without ids, times and replies, and the words that import them."""
+    rows = [
+        ["7", *ROWS[0], "Thanks", "2024-01-03"],
+        ["", *ROWS[1], "", ""],
+        ["", "Bo", "5", "2024-01-02 10:00", "", "", ""],
+    ]
     table = shop.csv(*rows, header=f"{WITH_IDS} reply reply_date")
-    shop.take(pages, table, "--name", "B", "--source", "fb")
+    words = [shop.page(REPLIED, item(2)), table, *FB]
+    shop.take(*words)
+    return shop, words
+
+
+def test_a_lost_state_changes_no_review(
+    many_kinds: tuple[Shop, list[object]],
+) -> None:
+    shop, _ = many_kinds
     before = shop.document
     shop.lose()
-    for words in ([], [pages, table, "--source", "fb"]):
-        shop.take(*words)
-        assert shop.document == before
+
+    shop.take()
+
+    assert shop.document == before
+
+
+def test_after_a_loss_of_the_state_the_same_exports_change_no_review(
+    many_kinds: tuple[Shop, list[object]],
+) -> None:
+    shop, words = many_kinds
+    before = shop.document
+    shop.lose()
+
+    shop.take(*words)
+
+    assert shop.document == before
 
 
 # ---- Rule 6: locations ----
@@ -483,96 +803,114 @@ def test_a_lost_state_changes_no_review(shop: Shop) -> None:
 @pytest.fixture
 def both(shop: Shop) -> Path:
     """A Takeout of two locations, with five and eight reviews."""
-    files = takeout_files([item(n) for n in range(5)])
-    second = [item(n, place="22") for n in range(50, 58)]
-    return shop.zip(
-        "takeout-20250110T230000Z-001.zip",
-        files | takeout_files(second, "22", "Second shop"),
-    )
+    first = [item(number) for number in range(5)]
+    second = [item(number, place="22") for number in range(50, 58)]
+    files = takeout_files(first) | takeout_files(second, "22", "Second shop")
+    return shop.zip("takeout-20250110T230000Z-001.zip", files)
 
 
 def test_several_locations_are_a_question_with_names_and_counts(
     shop: Shop, both: Path
 ) -> None:
     told = shop.refused(both)
+
     assert f'\n  {PLACE} "Bó\'s Bakarí": 5 reviews here\n' in told
     assert "\n  22 'Second shop': 8 reviews here\n" in told
     assert "\n  --location YOUR\n" in told
 
 
-def test_a_chosen_location_is_remembered_and_the_other_named(
+def test_a_chosen_location_is_imported_and_names_the_business(
     shop: Shop, both: Path
 ) -> None:
-    told = shop.told(both, "--location", "22")
-    assert (len(shop.reviews), shop.document["business"]["name"]) == (8, "Second shop")
+    shop.take(both, "--location", "22")
+
+    assert len(shop.reviews) == 8
+    assert shop.document["business"]["name"] == "Second shop"
+
+
+def test_the_location_that_is_not_chosen_is_named_once(shop: Shop, both: Path) -> None:
+    first = shop.told(both, "--location", "22")
+    second = shop.told(both)
+
     left_out = f'left out, of location {PLACE} "Bó\'s Bakarí", not chosen: 5\n'
-    assert left_out in told
-    assert "tables" not in told
-    assert "left out" not in shop.told(both), "it was said once"
+    assert left_out in first
+    assert "left out" not in second
+
+
+def test_a_chosen_location_is_remembered(shop: Shop, both: Path) -> None:
+    shop.take(both, "--location", "22")
+
+    shop.take(both)
+
     assert len(shop.reviews) == 8
 
 
-@pytest.mark.parametrize("is_lost", [False, True])
-def test_an_unknown_location_is_a_question_and_left_out_of_a_drop_folder(
-    shop: Shop, is_lost: bool
-) -> None:
+@pytest.fixture(
+    params=[pytest.param(False, id="state"), pytest.param(True, id="no state")]
+)
+def one_location(shop: Shop, request: pytest.FixtureRequest) -> Shop:
+    """A shop of one location, with its state or without."""
     shop.take(shop.takeout(9, range(5)))
-    if is_lost:
+    if request.param:
         shop.lose()
-    other = shop.file("drop/a.json", page([item(90, place="33")]))
-    shop.refused(other)
-    assert "left out, of location 33 '', not chosen: 1\n" in shop.told(
-        "--drop", other.parent
-    )
-    assert len(shop.reviews) == 5
-    assert shop.refused(other), "nobody has decided about it"
+    return shop
+
+
+def test_an_unknown_location_is_a_question(one_location: Shop) -> None:
+    other = one_location.file("a.json", page([item(90, place="33")]))
+
+    told = one_location.refused(other)
+
+    assert "\n  33 '': 1 reviews here\n" in told
+
+
+def test_an_unknown_location_is_left_out_of_a_drop_folder(one_location: Shop) -> None:
+    other = one_location.file("drop/a.json", page([item(90, place="33")]))
+
+    told = one_location.told("--drop", other.parent)
+
+    assert "left out, of location 33 '', not chosen: 1\n" in told
+    assert len(one_location.reviews) == 5
+
+
+def test_what_a_drop_folder_left_out_is_still_a_question(one_location: Shop) -> None:
+    other = one_location.file("drop/a.json", page([item(90, place="33")]))
+    one_location.take("--drop", other.parent)
+
+    assert "\n  33 '': 1 reviews here\n" in one_location.refused(other)
 
 
 def test_many_reviews_of_a_location_no_longer_chosen_are_held_back(
     shop: Shop, both: Path
 ) -> None:
     shop.take(both, "--location", PLACE, "--location", "22", "--name", "B")
-    told = "8 of 8 reviews stay, although location 22 'Second shop' is not chosen: "
-    assert told in shop.told(both, "--location", PLACE)
+
+    told = shop.told(both, "--location", PLACE)
+
+    held = "8 of 8 reviews stay, although location 22 'Second shop' is not chosen: "
+    assert held in told
+
+
+def test_reviews_of_a_location_no_longer_chosen_go_when_the_owner_allows_it(
+    shop: Shop, both: Path
+) -> None:
+    shop.take(both, "--location", PLACE, "--location", "22", "--name", "B")
+    shop.take(both, "--location", PLACE)
+
     shop.take("--allow-removals")
+
     assert shop.numbers() == {*range(5)}
 
 
-def test_the_name_of_the_business_is_a_question(shop: Shop) -> None:
-    told = shop.refused(shop.takeout(9, [item(1)], title=""))
-    assert told.startswith("The files do not name the business:\nGive its name once.\n")
-    assert "\n  --name 'YOUR BUSINESS'\n" in told
-
-
-# ---- Rule 10: report ----
-
-
-@pytest.mark.parametrize(("gone", "rest"), [(3, ""), (4, "; and 1 more")])
-def test_the_report_counts_reviews_and_names_three_unless_it_is_verbose(
-    shop: Shop, gone: int, rest: str
-) -> None:
-    shop.take(shop.takeout(9, range(60)))
-    edited = item(5, comment="Nýtt", starRating="ONE", updateTime=moment(12))
-    without_stars = item(7, starRating="STAR_RATING_UNSPECIFIED")
-    replied = item(6, reviewReply={"comment": "Takk"})
-    archive = shop.takeout(
-        20, [*range(gone, 5), edited, replied, without_stars, *range(8, 60)]
-    )
-    verbose = shop.told(archive, "--verbose", "--dry-run")
-    assert "; and " not in verbose and verbose.count("(google-") == gone
-    told = shop.told(archive)
-    unchanged = f"unchanged: {58 - gone}"
-    assert {
-        "replies: 1, revised: 1",
-        unchanged,
-        "without stars, not imported: 1: Ósk Nr7",
-    } <= {*told.splitlines()}
-    assert f"no longer has them: {gone}: Ósk Nr0, 2025-01-01 (" in told
-    assert f"({takeout_id(2)}){rest}\n" in told
-
-
-@pytest.mark.parametrize("place", ["5", "Bakery", PLACE[:-1]])
-def test_a_location_that_nothing_is_of_is_a_question_and_not_remembered(
+@pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param("5", id="a number"),
+        pytest.param("Bakery", id="a name"),
+        pytest.param(PLACE[:-1], id="a digit less"),
+    ],
+)
+def test_a_location_that_nothing_is_of_is_a_question_with_the_known_ones(
     shop: Shop, place: str
 ) -> None:
     archive = shop.takeout(9, range(5))
@@ -582,3 +920,10 @@ def test_a_location_that_nothing_is_of_is_a_question_and_not_remembered(
 
     assert f"No export and no stored review is of location {place}." in told
     assert f"  {PLACE} " in told
+
+
+def test_the_name_of_the_business_is_a_question(shop: Shop) -> None:
+    told = shop.refused(shop.takeout(9, [item(1)], title=""))
+
+    assert told.startswith("The files do not name the business:\nGive its name once.\n")
+    assert "\n  --name 'YOUR BUSINESS'\n" in told

@@ -1,6 +1,7 @@
 """The report says what an owner wants to know, only what is true, and most of it once."""
 
 import json
+from pathlib import Path
 
 import pytest
 from lab.export_lab import Shop, dated, item, moment, takeout_id
@@ -71,6 +72,56 @@ def test_changes_are_replies_or_revisions(shop: Shop) -> None:
     assert "replies: 1, revised: 1\n" in told
 
 
+@pytest.fixture
+def weekly(shop: Shop) -> Shop:
+    """A shop of sixty reviews, with the export of a later week to import."""
+    shop.take(shop.takeout(9, range(60)))
+    return shop
+
+
+def later_week(shop: Shop, gone: int) -> Path:
+    """An export without the first reviews; one is revised, answered, without stars."""
+    revised = item(5, comment="Nýtt", starRating="ONE", updateTime=moment(12))
+    replied = item(6, reviewReply={"comment": "Takk"})
+    without_stars = item(7, starRating="STAR_RATING_UNSPECIFIED")
+    changed = [revised, replied, without_stars]
+    return shop.takeout(20, [*range(gone, 5), *changed, *range(8, 60)])
+
+
+def test_what_did_not_change_is_counted(weekly: Shop) -> None:
+    told = weekly.told(later_week(weekly, gone=3))
+
+    assert "replies: 1, revised: 1\n" in told
+    assert "unchanged: 55\n" in told
+
+
+def test_reviews_without_stars_are_named(weekly: Shop) -> None:
+    told = weekly.told(later_week(weekly, gone=3))
+
+    assert "without stars, not imported: 1: Ósk Nr7\n" in told
+
+
+@pytest.mark.parametrize(
+    ("gone", "rest"),
+    [
+        pytest.param(3, "", id="three"),
+        pytest.param(4, "; and 1 more", id="four"),
+    ],
+)
+def test_three_names_stand_in_a_line(weekly: Shop, gone: int, rest: str) -> None:
+    told = weekly.told(later_week(weekly, gone))
+
+    assert f"no longer has them: {gone}: Ósk Nr0, 2025-01-01 (" in told
+    assert f"({takeout_id(2)}){rest}\n" in told
+
+
+def test_all_names_stand_in_a_verbose_report(weekly: Shop) -> None:
+    told = weekly.told(later_week(weekly, gone=4), "--verbose", "--dry-run")
+
+    assert "; and " not in told
+    assert told.count("(google-") == 4
+
+
 # ---- Said once, and until it is settled ----
 
 
@@ -136,3 +187,19 @@ def test_a_table_that_is_complete_is_not_asked_about(shop: Shop) -> None:
 
     assert "nearly all" not in told
     assert "removed, the export of 2025-01-10 no longer has them: 1: Ann 19" in told
+
+
+def test_a_table_lacks_no_reviews_of_other_sources_and_none_of_the_owners_own(
+    shop: Shop,
+) -> None:
+    old = shop.csv(*rows(*range(20)), header=HEAD)
+    of_yelp = shop.csv(
+        ["1", "Yes", "5", "2024-01-02", "x", "yelp"], header=HEAD, name="b.csv"
+    )
+    shop.take(dated(old, moment(5)), dated(of_yelp, moment(5)), "--name=B")
+    shop.edit("mine", author="Eve", rating=4, date="1985-05-05", source="fb")
+
+    table = shop.csv(*rows(*range(19)), header=HEAD)
+    told = shop.told(dated(table, moment(9)))
+
+    assert "has nearly all reviews of fb, but lacks 1: Ann 19, " in told
