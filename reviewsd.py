@@ -312,7 +312,12 @@ async def serve_and_exit(service: serving.Service) -> NoReturn:
 def check(settings: Settings, sources: Mapping[str, str]) -> int:
     """Print a summary of the data and all settings. Raises BadData and BadSetting."""
     check_hub(settings)
-    lines = [*summary(application_of(settings).snapshot.dataset)]
+    application = application_of(settings)
+    dataset = application.snapshot.dataset
+    lines = [*summary(dataset)]
+    lack = application.program.languages.lack(dataset.business.get("language"))
+    if lack:
+        lines.append(f"warning: {lack}")
     exported = newest_export(settings.data)
     if exported:
         lines.append(f"Newest export: {exported}")

@@ -131,6 +131,16 @@ def test_check_warns_of_odd_data_and_escapes_them(
     assert not (tmp_path / "new").exists()
 
 
+def test_check_warns_of_a_language_that_pages_do_not_have(tmp_path: Path) -> None:
+    data = write_reviews(tmp_path, business={"name": "Bageri", "language": "sv"})
+
+    done = run_daemon(*data, "--check")
+
+    warning = 'warning: pages are English, since there is no catalogue for "sv": '
+    (line,) = [line for line in done.stdout.splitlines() if warning in line]
+    assert "de, en" in line
+
+
 @pytest.mark.parametrize("arguments", [["--check"], ["--port", "0"]])
 def test_bad_data_are_named_line_by_line_with_status_78(
     tmp_path: Path, arguments: list[str]

@@ -277,6 +277,13 @@ class Languages:
             self._chosen = {tag: Language(tag, self._catalogue(name))}
         return self._chosen[tag]
 
+    def lack(self, tag: str | None) -> str:
+        """A line about a language that pages cannot have; empty if they can."""
+        if self.catalogue_name(tag) is not None:
+            return ""
+        tags = ", ".join(self.tags)
+        return f'pages are English, since there is no catalogue for "{tag}": {tags}'
+
     def catalogue_name(self, tag: str | None) -> str | None:
         """Whose catalogue serves a tag (BCP 47): its own, or that of its language.
 

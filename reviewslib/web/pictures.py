@@ -48,7 +48,8 @@ def badge_words(
     """The words of a badge; where they are too wide, the noun is left out."""
     if rating is None:
         words = language.say("No reviews yet")
-        return BadgeWords(title=words, shown=words)
+        shorter = language.counted("%(n)s review", "%(n)s reviews", 0)
+        return BadgeWords(title=words, shown=words if _fit(words) else shorter)
     shown_rating = language.rating(rating)
     # TRANSLATORS: on the badge, which has little room: 4.48 · 1,204 reviews
     words = language.counted(
@@ -57,9 +58,13 @@ def badge_words(
         count,
         rating=shown_rating,
     )
-    if text_width(words) <= TEXT_ROOM * MOST_PRESSED:
-        return BadgeWords(title=words, shown=words)
-    return BadgeWords(title=words, shown=f"{shown_rating} · ({language.number(count)})")
+    shorter = f"{shown_rating} · ({language.number(count)})"
+    return BadgeWords(title=words, shown=words if _fit(words) else shorter)
+
+
+def _fit(words: str) -> bool:
+    """Whether words are readable in their room."""
+    return text_width(words) <= TEXT_ROOM * MOST_PRESSED
 
 
 # ---- The width of words ----

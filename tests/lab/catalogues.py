@@ -114,7 +114,7 @@ def renewed(tag: str) -> str:
 FORMATS = {"ltr", "1,234.5"}
 
 
-def pseudo_language(tag: str = "en-x-pseudo") -> Language:
+def pseudo_language(tag: str = "qps") -> Language:
     """English in which every message stands in brackets: ⟦All reviews⟧."""
     translations = {}
     for message in extracted():
