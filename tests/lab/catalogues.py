@@ -99,6 +99,8 @@ def renewed(tag: str) -> str:
     """
     old = catalog_of(tag)
     messages = extracted()
+    # The number of plural forms is a header.
+    messages.mime_headers = old.mime_headers
     for message in messages:
         known = old.get(message.id)
         if message.id and known and not known.fuzzy:
