@@ -62,10 +62,12 @@ def list_of(items: Schema) -> Schema:
 
 OVERALL_KEYS = {
     **dict.fromkeys(("summary", "pull_quote", "generated_at"), NULLABLE_TEXT),
-    **dict.fromkeys(("review_count", "worded_count", "read_count"), component("Count")),
+    "review_count": component("Count"),
     "date_range": component("DateRange"),
     "overall_sentiment": component("OverallSentiment"),
 }
+# Beside them, and not declared: how many reviews have words, and how many were read.
+READING_KEYS = ("worded_count", "read_count")
 OVERVIEW = object_of(
     id=TEXT, label=TEXT, mention_count=component("Count"), score=component("Score")
 )
@@ -79,6 +81,9 @@ RATED_BUSINESS = object_of(
     business=component("Business"),
     aggregate_rating=component("AggregateRating"),
     sources=list_of(TEXT),
+)
+OVER_TIME = object_of(
+    monthly=list_of(component("MonthlyFigures")), trend=component("Trend")
 )
 # Results have more members than these, which the contract describes: each word here is
 # read at the start of every conversation.
@@ -266,12 +271,14 @@ def get_business(dataset: Dataset) -> bytes:
     """Start here. About {business}: what it does, address, telephone, opening hours, places served, how it
     makes sure that reviews come from customers (`review_policy`) and where to write one (`review_url`).
     `aggregate_rating` has the average stars (1 to 5), the number of reviews and how many gave each number of
-    stars. `sources` are the sites where the reviews were published. An unknown detail is null or absent."""
+    stars. `sources` are the sites where the reviews were published. `answered_pct` of the reviews have a reply of
+    the business; `lately` compares the last 90 days with the 90 before. An unknown detail is null or absent."""
     return encode(
         {
             "business": dataset.business,
             "aggregate_rating": dataset.aggregate_rating,
             "sources": dataset.sources,
+            **dataset.activity,
         }
     )
 
@@ -286,7 +293,7 @@ def get_insights_summary(dataset: Dataset) -> bytes:
     number of reviews that mention it and their score. The other tools take these ids and labels. null or an
     empty list means that the insights do not say."""
     insights = dataset.insights
-    summary = {key: insights.get(key) for key in OVERALL_KEYS}
+    summary = {key: insights.get(key) for key in (*OVERALL_KEYS, *READING_KEYS)}
     summary["trend"] = insights["temporal"]["trend"]
     for kind in OVERVIEW_KINDS:
         entries = entries_of(dataset, kind)
@@ -371,7 +378,7 @@ def get_topics(dataset: Dataset) -> bytes:
     return encode({"topics": topics})
 
 
-@tool("Sentiment over time", component("Temporal"), kinds=("monthly",))
+@tool("Sentiment over time", OVER_TIME, kinds=("monthly",))
 def get_sentiment_trend(dataset: Dataset) -> bytes:
     """How reviews of {business} change over time: for each month (YYYY-MM, oldest first) the number of
     reviews, their average stars and a `score` from -1 (all bad) to 1 (all good); and the `trend` in one word,

@@ -261,7 +261,10 @@ def test_a_name_of_any_length_is_unknown_and_not_repeated(
 # Members of results that need not be there.
 OPTIONAL = {"hints", "people", "meant"}
 # Members that only the contract describes, since models read the declarations whole.
-UNDECLARED = {"average_rating", "distribution", "search"}
+UNDECLARED = {
+    *("average_rating", "distribution", "search"),
+    *("answered_pct", "unanswered_count", "lately", "worded_count", "read_count"),
+}
 # Of the calls of the sample: they find something, and none has `mentions`.
 ABSENT = {"search_reviews": {"hints", "meant"}, "get_faq": {"hints"}}
 
@@ -335,6 +338,10 @@ SUMMARY = {key: INSIGHTS[key] for key in OVERALL} | {
 RATED = {
     "business": TOOLBOX.dataset.business,
     "aggregate_rating": TOOLBOX.dataset.aggregate_rating,
+    **{
+        key: INSIGHTS["temporal"][key]
+        for key in ("answered_pct", "unanswered_count", "lately")
+    },
 }
 BY_COUNT = Counter(review["source"] for review in REVIEWS).most_common()
 FIRST = REVIEWS[0]

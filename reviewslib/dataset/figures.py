@@ -1,8 +1,8 @@
-"""Figures of reviews: means, shares, sentiments of stars, months, the trend.
+"""Figures of reviews: means, shares, sentiments of stars, months, the trend, answers.
 
-This module is pure. Of a review it knows `rating` and `date` only.
+This module is pure. Of a review it knows `rating`, `date` and `owner_reply` only.
 
-Sections: stars - means and shares - months - the trend.
+Sections: stars - means and shares - months - the trend - answered, and lately.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import date
 from statistics import fmean, variance
 
 from reviewslib.dataset.strict_json import Json, Object
@@ -136,3 +137,58 @@ def trend_of(reviews: Reviews) -> str | None:
     if abs(change) < max(MIN_CHANGE, round(2 * error, 9)):
         return "stable"
     return "improving" if change > 0 else "declining"
+
+
+# ---- Answered, and lately ----
+
+# A season, with enough reviews of a small business in it.
+PERIOD_DAYS = 90
+# Reviews in each of two periods: of fewer, the averages would show chance.
+MIN_PERIOD_REVIEWS = 5
+
+
+def activity_of(reviews: Reviews) -> dict[str, Json]:
+    """How many reviews the business has answered, and what came lately."""
+    answered = sum(review["owner_reply"] is not None for review in reviews)
+    return {
+        "answered_pct": percent(answered, len(reviews)),
+        "unanswered_count": len(reviews) - answered,
+        "lately": lately_of(reviews),
+    }
+
+
+def lately_of(reviews: Reviews) -> dict[str, Json] | None:
+    """The last 90 days beside the 90 before; None with too few reviews in either.
+
+    The last day is that of the newest review, so that the same reviews give the same
+    figures on any day.
+    """
+    newest = first_day(reviews)
+    if newest is None:
+        return None
+    today = date.fromisoformat(newest).toordinal()
+    last = _period(reviews, today)
+    before = _period(reviews, today - PERIOD_DAYS)
+    if min(last["review_count"], before["review_count"]) < MIN_PERIOD_REVIEWS:
+        return None
+    return {"last_90_days": last, "previous_90_days": before}
+
+
+def _period(reviews: Reviews, last_day: int) -> dict[str, Json]:
+    """The figures of PERIOD_DAYS that end with a day, an ordinal of the calendar."""
+    since = _day_text(last_day - PERIOD_DAYS + 1)
+    until = _day_text(last_day)
+    stars = [
+        review["rating"] for review in reviews if since <= review["date"][:10] <= until
+    ]
+    return {
+        "since": since,
+        "until": until,
+        "review_count": len(stars),
+        "average_rating": mean(stars),
+    }
+
+
+def _day_text(ordinal: int) -> str:
+    """The day with this ordinal; the first day of the calendar for an earlier one."""
+    return date.fromordinal(max(1, ordinal)).isoformat()

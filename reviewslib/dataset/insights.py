@@ -2,7 +2,7 @@
 
 The entries of `editorial.json` are the vocabulary; its other keys are copied. This
 module is pure: it knows no file and no clock, and of a review only `id`, `rating`,
-`date` and `text`.
+`date`, `text` and `owner_reply`.
 
 Sections: the document - what was looked for - versions - entries - aspects - phrases
 and examples.
@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from reviewslib.dataset.figures import (
     Reviews,
+    activity_of,
     by_month,
     first_day,
     joint_sentiment,
@@ -107,6 +108,7 @@ def compute_insights(
         "temporal": {
             "monthly": _monthly(reviews, per_review),
             "trend": trend_of(reviews),
+            **activity_of(reviews),
         },
         "per_review": per_review,
     }

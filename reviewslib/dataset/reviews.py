@@ -26,7 +26,11 @@ from reviewslib.dataset.contract import (
     printable,
     quoted,
 )
-from reviewslib.dataset.figures import average_and_distribution, mean
+from reviewslib.dataset.figures import (
+    activity_of,
+    average_and_distribution,
+    mean,
+)
 from reviewslib.dataset.insights import compute_insights
 from reviewslib.dataset.provenance import sources_of
 from reviewslib.dataset.reading import (
@@ -144,6 +148,7 @@ class Dataset:
     subjects: Subjects
     hint_index: HintIndex
     figures: Object  # `figures_of` all reviews, whatever the file says
+    activity: Object  # `activity_of` the reviews, whatever the insights say
     reviews_json: bytes  # the whole document
     reviews_digest: bytes  # SHA-256 of the encoded reviews alone
     insights_json: bytes
@@ -216,6 +221,7 @@ def load(
             subjects, insights, (review.loose_text for review in reviews)
         ),
         figures=figures_of(reviews, subjects),
+        activity=activity_of(served),
         reviews_json=reviews_json,
         reviews_digest=sha256(memoryview(reviews_json)[first:]).digest(),
         insights_json=encode(insights),

@@ -79,6 +79,8 @@ def _shown(site: Site) -> dict[str, Any]:
         "reviews": [review for review in newest if review is not lead],
         "newest": dataset.newest[:LLMS_REVIEWS],
         "newest_day": _newest_day(dataset),
+        "answers": _answers(dataset),
+        "periods": _periods(dataset),
         "structured_data": structured_data(dataset.business, site.urls),
     }
 
@@ -165,6 +167,28 @@ def _words(
             if words in review.loose_text:
                 return Said(sentiment, phrase, review.id)
     return None
+
+
+class Answers(NamedTuple):
+    """How many reviews the business has answered."""
+
+    percent: float
+    answered: int
+    unanswered: int
+
+
+def _answers(dataset: Dataset) -> Answers | None:
+    """None where no review has an answer: many exports leave answers out."""
+    unanswered = dataset.activity["unanswered_count"]
+    answered = len(dataset.reviews) - unanswered
+    if not answered:
+        return None
+    return Answers(dataset.activity["answered_pct"], answered, unanswered)
+
+
+def _periods(dataset: Dataset) -> list[Object]:
+    """The last 90 days and the 90 before, if both have enough reviews."""
+    return list((dataset.activity["lately"] or {}).values())
 
 
 def _newest_with_text(reviews: Sequence[Object]) -> Object | None:

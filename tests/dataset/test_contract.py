@@ -361,6 +361,9 @@ def test_completion_keeps_values_and_unknown_keys_and_replaces_nulls() -> None:
     assert list(completed["temporal"].items()) == [
         ("monthly", []),
         ("trend", "improving"),
+        ("answered_pct", None),
+        ("unanswered_count", None),
+        ("lately", None),
         ("own", None),
     ]
     lists = {
