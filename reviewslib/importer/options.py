@@ -212,7 +212,7 @@ def command_line() -> argparse.ArgumentParser:
     )
     add(
         "--source",
-        type=_answer,
+        type=_source,
         help="where the reviews of a table were published; remembered",
     )
     columns = "columns of a table by field, - for none; repeatable; remembered"
@@ -344,6 +344,22 @@ def _scale(text: str) -> str:
         reason = f"expected a whole number from {LEAST_SCALE} to {GREATEST_SCALE}"
         raise argparse.ArgumentTypeError(f"{text}: {reason}")
     return str(int(text))
+
+
+# Pages cut a longer name, and the ids of reviews begin with it.
+LONGEST_SOURCE = 80
+
+
+def _source(text: str) -> str:
+    """Where reviews were published: any word, since a guestbook is a source, too.
+
+    A dash, which means no column in a map, or a number is none.
+    """
+    source = _answer(text)
+    if len(source) > LONGEST_SOURCE or not any(map(str.isalpha, source)):
+        reason = "expected where reviews were published, such as facebook"
+        raise argparse.ArgumentTypeError(f"{text}: {reason}")
+    return source
 
 
 BETWEEN_PAIRS = re.compile(rf", *(?=(?:{'|'.join(FIELDS)}) *=)")
