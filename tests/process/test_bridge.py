@@ -2,72 +2,92 @@
 
 No server: a request is an ASGI scope, and a peer is a function that stays or leaves.
 
-Sections: responses and peers - threads.
+Sections: peers - applications - responses - threads - a crowd.
 """
 
 import asyncio
 import threading
 import tracemalloc
 import weakref
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 
-from reviewslib.messages import Response
+from reviewslib.messages import Headers, Request, Response, joined
 from reviewslib.process import asgi, work_thread
 from reviewslib.process.bridge import Bridge
 
-# ---- Responses and peers ----
+# ---- Peers ----
 
-Receive = Callable[[], Any]
+Message = dict[str, Any]
+Receive = Callable[[], Awaitable[Message]]
 
 
-async def stays() -> dict[str, Any]:
+async def stays() -> Message:
     """A peer that waits for its response."""
     await asyncio.Event().wait()
     return {}
 
 
-async def leaves() -> dict[str, Any]:
+async def leaves() -> Message:
     return {"type": "http.disconnect"}
 
 
-def seems_to_leave() -> Receive:
-    """A peer that stays. After a cancelled wait for its disconnect, Granian says that the peer has left."""
-    waits = iter((stays,))
-    return lambda: next(waits, leaves)()
+class SeemsToLeave:
+    """A peer that stays.
+
+    After a cancelled wait for its disconnect, Granian says that the peer has left.
+    """
+
+    def __init__(self) -> None:
+        self._was_asked = False
+
+    async def __call__(self) -> Message:
+        if self._was_asked:
+            return await leaves()
+        self._was_asked = True
+        return await stays()
 
 
-def bridge_to(
-    make: Callable[[Any], Response], prepared: Response | None = None
-) -> Bridge:
-    """A bridge to an application that answers with `make`, unless it has a response.
+# ---- Applications ----
+
+Make = Callable[[Request], Response]
+
+
+class Stub:
+    """An application that answers with a function, unless it has a response.
 
     A refusal is its detail and headers. /store waits for the disk.
     """
-    refuse = Mock(
-        side_effect=lambda request, status, detail, headers: Response(
-            status, headers, detail.encode()
-        )
-    )
-    application: Any = Mock(
-        prepared=Mock(return_value=prepared),
-        respond=make,
-        refuse=refuse,
-        waits_for_disk=lambda request: request.path == "/store",
-    )
-    return Bridge(application, body_seconds=10, response_seconds=60)
+
+    def __init__(self, make: Make, at_hand: Response | None = None):
+        self._at_hand = at_hand
+        self.respond = make
+
+    def prepared(self, request: Request) -> Response | None:
+        return self._at_hand
+
+    def waits_for_disk(self, request: Request) -> bool:
+        return request.path == "/store"
+
+    def refuse(
+        self, request: Request, status: int, detail: str, headers: Headers = ()
+    ) -> Response:
+        return Response(status, headers, detail.encode())
+
+
+def bridge_to(make: Make, at_hand: Response | None = None) -> Bridge:
+    return Bridge(Stub(make, at_hand), body_seconds=10, response_seconds=60)
 
 
 async def sent(
     bridge: Bridge, path: str = "/", receive: Receive = stays
-) -> list[dict[str, Any]]:
+) -> list[Message]:
     """The messages of the response to a request of this peer."""
-    messages: list[dict[str, Any]] = []
+    messages: list[Message] = []
 
-    async def send(message: dict[str, Any]) -> None:
+    async def send(message: Message) -> None:
         messages.append(message)
 
     scope = {
@@ -81,65 +101,106 @@ async def sent(
     return messages
 
 
-def body_of(messages: list[dict[str, Any]]) -> bytes | None:
+def body_of(messages: list[Message]) -> bytes | None:
     """The body of a response, or None if there was none."""
-    return b"".join(message["body"] for message in messages[1:]) if messages else None
+    if not messages:
+        return None
+    _, *parts = messages
+    return b"".join(part["body"] for part in parts)
 
+
+# ---- Responses ----
 
 LARGE = Response(200, (), [memoryview(b"head"), memoryview(bytes(9_000_000))])
 
 
+def large(request: Request) -> Response:
+    return LARGE
+
+
 @pytest.mark.parametrize(
-    ("prepared", "receive", "least", "most"),
+    ("at_hand", "receive"),
     [
-        pytest.param(LARGE, stays, 9_000_004, 9_000_004, id="peer stays"),
-        pytest.param(LARGE, leaves, 0, 2_000_000, id="peer leaves"),
-        pytest.param(None, seems_to_leave(), 9_000_004, 9_000_004, id="seems to leave"),
+        pytest.param(LARGE, stays, id="at hand"),
+        pytest.param(None, SeemsToLeave(), id="made while the peer was watched"),
     ],
 )
-def test_a_large_response_is_sent_in_parts_until_the_peer_leaves(
-    prepared: Response | None, receive: Receive, least: int, most: int
+def test_a_large_response_is_sent_whole(
+    at_hand: Response | None, receive: Receive
 ) -> None:
-    bridge = bridge_to(lambda _: LARGE, prepared)
+    bridge = bridge_to(large, at_hand)
 
-    _, *parts = asyncio.run(sent(bridge, "/", receive))
+    messages = asyncio.run(sent(bridge, receive=receive))
+
+    assert body_of(messages) == joined(LARGE.body)
+
+
+def test_a_large_response_is_sent_in_parts() -> None:
+    bridge = bridge_to(large, LARGE)
+
+    _, *parts = asyncio.run(sent(bridge))
 
     sizes = [len(part["body"]) for part in parts]
     assert max(sizes) <= asgi.PART_BYTES
-    assert least <= sum(sizes) <= most
+
+
+def test_no_more_is_sent_to_a_peer_that_has_left() -> None:
+    bridge = bridge_to(large, LARGE)
+
+    messages = asyncio.run(sent(bridge, receive=leaves))
+
+    body = body_of(messages)
+    assert body is not None
+    assert len(body) < 2_000_000
+
+
+def test_long_fields_of_responses_are_not_kept() -> None:
+    # Redirects repeat the query of a stranger.
+    fields = [("Location", f"/reviews?{number}" + "a" * 8000) for number in range(300)]
+    tracemalloc.start()
+
+    for field in fields:
+        asgi.encoded_field(field)
+
+    held_bytes, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held_bytes < 1_000_000
 
 
 # ---- Threads ----
 
 
-def test_a_fault_in_the_application_ends_its_request_and_no_thread(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    outcomes = iter([ZeroDivisionError, ZeroDivisionError, b"fine"])
+def fails(request: Request) -> Response:
+    if request.path == "/fault":
+        raise ZeroDivisionError
+    return Response(200, (), b"fine")
 
-    def respond(_: Any) -> Response:
-        outcome = next(outcomes)
-        if isinstance(outcome, bytes):
-            return Response(200, (), outcome)
-        raise outcome
 
-    bridge = bridge_to(respond)
+def test_a_fault_in_the_application_ends_its_request_and_no_thread() -> None:
+    bridge = bridge_to(fails)
 
-    async def three_requests() -> list[bytes | None]:
-        return [body_of(await sent(bridge)) for _ in range(3)]
+    async def requests() -> list[bytes | None]:
+        paths = ("/fault", "/fault", "/")
+        return [body_of(await sent(bridge, path)) for path in paths]
 
-    assert asyncio.run(three_requests()) == [None, None, b"fine"]
-    assert caplog.messages == ["a response could not be made"] * 2
+    assert asyncio.run(requests()) == [None, None, b"fine"]
+
+
+def test_a_fault_in_the_application_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    asyncio.run(sent(bridge_to(fails), "/fault"))
+
+    assert caplog.messages == ["a response could not be made"]
 
 
 def test_a_thread_keeps_nothing_of_a_request_that_is_over() -> None:
     class Body(bytearray):
-        pass
+        """Bytes that can be referred to weakly."""
 
     references: list[weakref.ref[Body]] = []
 
-    def respond(_: Any) -> Response:
-        references.append(weakref.ref(body := Body()))
+    def respond(request: Request) -> Response:
+        body = Body()
+        references.append(weakref.ref(body))
         return Response(200, (), [memoryview(body)])
 
     async def forgotten() -> None:
@@ -151,6 +212,9 @@ def test_a_thread_keeps_nothing_of_a_request_that_is_over() -> None:
     asyncio.run(forgotten())
 
 
+# ---- A crowd ----
+
+
 class Crowd:
     """A request that holds the computing thread, and as many as may wait behind it."""
 
@@ -160,7 +224,7 @@ class Crowd:
         self.go_on = threading.Event()
         self.bridge = bridge_to(self.respond)
 
-    def respond(self, request: Any) -> Response:
+    def respond(self, request: Request) -> Response:
         self.made.append(request.path)
         if request.path == "/hold":
             self.begun.set()
@@ -176,63 +240,78 @@ class Crowd:
         await asyncio.to_thread(self.begun.wait, 30)
         return tasks
 
+    async def beside(self, path: str) -> list[Message]:
+        """The response to one more request, while every place is taken."""
+        tasks = await self.gather(stays)
+        messages = await sent(self.bridge, path)
+        self.go_on.set()
+        await asyncio.gather(*tasks)
+        return messages
+
 
 def test_beyond_a_hundred_requests_the_next_is_told_to_come_again() -> None:
     crowd = Crowd()
 
-    async def one_more() -> list[dict[str, Any]]:
-        tasks = await crowd.gather(stays)
-        messages = await sent(crowd.bridge, "/one-more")
-        crowd.go_on.set()
-        await asyncio.gather(*tasks)
-        return messages
+    start, body = asyncio.run(crowd.beside("/one-more"))
 
-    start, body = asyncio.run(one_more())
     assert start["status"] == 503
     assert (b"Retry-After", b"5") in start["headers"]
     assert body["body"] == b"Too many requests are waiting."
+
+
+def test_who_is_told_to_come_again_costs_no_computing() -> None:
+    crowd = Crowd()
+
+    asyncio.run(crowd.beside("/one-more"))
+
     assert "/one-more" not in crowd.made
 
 
 def test_who_waits_for_the_disk_does_not_wait_for_the_processor() -> None:
     crowd = Crowd()
 
-    async def store() -> bytes | None:
-        tasks = await crowd.gather(stays)
-        messages = await sent(crowd.bridge, "/store")
-        crowd.go_on.set()
-        await asyncio.gather(*tasks)
-        return body_of(messages)
+    messages = asyncio.run(crowd.beside("/store"))
 
-    assert asyncio.run(store()) == b"/store"
+    assert body_of(messages) == b"/store"
+
+
+class Abandoned(Crowd):
+    """Only the request that holds the thread is still waited for, and a last one."""
+
+    async def run(self) -> list[bytes | None]:
+        """The bodies of all responses, in the order of the requests."""
+        tasks = await self.gather(leaves)
+        hold, *left = tasks
+        answers = await asyncio.gather(*left)
+        self.go_on.set()
+        answers = [await hold, *answers, await sent(self.bridge, "/last")]
+        return [body_of(messages) for messages in answers]
 
 
 def test_what_nobody_waits_for_any_more_is_never_made() -> None:
-    crowd = Crowd()
+    crowd = Abandoned()
 
-    async def left() -> None:
-        hold, *abandoned = await crowd.gather(leaves)
-        assert await asyncio.gather(*abandoned) == [[]] * len(abandoned)
-        crowd.go_on.set()
-        assert body_of(await hold) == b"/hold"
-        assert body_of(await sent(crowd.bridge, "/last")) == b"/last"
-        await asyncio.sleep(0)
-        assert len(asyncio.all_tasks()) == 1
+    asyncio.run(crowd.run())
 
-    asyncio.run(left())
     assert crowd.made == ["/hold", "/last"]
 
 
-def test_long_fields_of_responses_are_not_kept() -> None:
-    # given: redirects that repeat the query of a stranger
-    fields = [("Location", f"/reviews?{number}" + "a" * 8000) for number in range(300)]
-    tracemalloc.start()
+def test_who_has_left_is_sent_nothing() -> None:
+    crowd = Abandoned()
 
-    # when
-    for field in fields:
-        asgi.encoded_field(field)
+    bodies = asyncio.run(crowd.run())
 
-    # then
-    held_bytes, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert held_bytes < 1_000_000
+    first, *left, last = bodies
+    assert first == b"/hold"
+    assert left == [None] * (work_thread.MAX_WAITING - 1)
+    assert last == b"/last"
+
+
+def test_no_task_stays_behind_a_request() -> None:
+    async def number_of_tasks() -> int:
+        await Abandoned().run()
+        # A task that is cancelled ends in the next round.
+        await asyncio.sleep(0)
+        return len(asyncio.all_tasks())
+
+    assert asyncio.run(number_of_tasks()) == 1
