@@ -493,7 +493,8 @@ def perform(options: Mapping[str, Any]) -> int:
 def sample_directory() -> Path:
     """The sample data: part of an installation; in a clone, `data` beside this module."""
     installed = Path(str(resources.files("reviewslib") / "sample"))
-    if installed.is_dir():
+    # Path.is_dir would raise where this user may not look.
+    if os.path.isdir(installed):
         return installed
     return Path(__file__).resolve().with_name("data")
 

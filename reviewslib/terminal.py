@@ -8,8 +8,10 @@ Sections: exit statuses - output - the end of a command.
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TextIO
 
 from reviewslib.dataset.contract import BadData, printable
@@ -79,9 +81,21 @@ def exit_status(command: Callable[[], None]) -> int:
     except KeyboardInterrupt:
         return _failed(EXIT_STOPPED, "stopped; run the same command again")
     except OSError as error:
+        if error.filename is None:
+            _discard_output()
         where = error.filename or "the output"
         return _failed(EXIT_FAILURE, f"{where}: {error.strerror}")
     return EXIT_SUCCESS
+
+
+def _discard_output() -> None:
+    """What could not be written must not fail a second time at exit.
+
+    The Python of Debian 12 would end with another status, and a traceback.
+    """
+    # A stream without a file, as in tests, has nothing to fail.
+    with suppress(OSError), open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _failed(status: int, *lines: str) -> int:
