@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from lab.mcp_sample import BUSINESS, CALLS, DECLARED, TOOLBOX, Object
 from lab.small_files import any_json, any_text, mutations
 
-from mcp_rpc import McpEndpoint
+from mcp_rpc import McpEndpoint, success
+from reviewslib.dataset.strict_json import encode
 from reviewslib.mcp_tools import TOOLS
 from reviewslib.messages import Response
 
@@ -618,6 +619,40 @@ def test_an_event_is_one_message_with_the_same_json() -> None:
     assert header(send({}, accept=EVENTS), "Content-Type") == JSON, (
         "a refusal is no event"
     )
+
+
+BRIEF = [
+    pytest.param({"a": None, "b": []}, {}, id="null and an empty list"),
+    pytest.param({"a": 0, "b": False, "c": "", "d": {}}, ..., id="other empty values"),
+    pytest.param(
+        {"source_url": "https://x", "author_avatar_url": "https://y", "page_url": "z"},
+        {"page_url": "z"},
+        id="addresses that no model opens",
+    ),
+    pytest.param(
+        {"reviews": [{"text": None, "rating": 4, "tags": []}, [None]]},
+        {"reviews": [{"rating": 4}, [None]]},
+        id="in lists",
+    ),
+    pytest.param(
+        {"a": {"b": {"c": None, "d": 'é\\"\u2028'}}},
+        {"a": {"b": {"d": 'é\\"\u2028'}}},
+        id="deep",
+    ),
+]
+
+
+@pytest.mark.parametrize(("structured", "said"), BRIEF)
+def test_the_text_of_a_result_leaves_out_what_says_nothing(
+    structured: Object, said: Any
+) -> None:
+    result = {"isError": False, "structuredContent": encode(structured)}
+
+    answer = json.loads(success(1, result))["result"]
+
+    (content,) = answer["content"]
+    assert json.loads(content["text"]) == (structured if said is ... else said)
+    assert answer["structuredContent"] == structured
 
 
 # ---- Origins ----

@@ -194,7 +194,7 @@ def test_descriptions_say_verified_only_with_a_policy_and_name_sources(
     assert toolbox.title == "Reviews of B"
     where = f", published{published}" if published else ""
     assert toolbox.instructions.startswith(
-        f"The {called}{where}, and what they say together. Begin"
+        f"The {called}{where}, and what they say together. get_business"
     )
     search = descriptions(toolbox)["search_reviews"]
     assert (
@@ -259,14 +259,18 @@ def test_a_name_of_any_length_is_unknown_and_not_repeated(
 # ---- Answers ----
 
 # Members of results that need not be there.
-OPTIONAL = {"hints", "people", "meant"}
+OPTIONAL = {"hints", "people", "meant", "monthly", "quarterly"}
 # Members that only the contract describes, since models read the declarations whole.
 UNDECLARED = {
     *("average_rating", "distribution", "search"),
     *("answered_pct", "unanswered_count", "lately", "worded_count", "read_count"),
 }
 # Of the calls of the sample: they find something, and none has `mentions`.
-ABSENT = {"search_reviews": {"hints", "meant"}, "get_faq": {"hints"}}
+ABSENT = {
+    "search_reviews": {"hints", "meant"},
+    "get_faq": {"hints"},
+    "get_sentiment_trend": {"monthly"},
+}
 
 
 @every_tool
@@ -305,17 +309,25 @@ def people(name: str) -> Object:
 
 
 def questions(text: str) -> Object:
-    wanted = plain_definition.loosen(text)
+    """Questions with the text; if there is none, those with a word like it."""
     faq = INSIGHTS["faq"]
-    held = {entry["question"]: (entry["question"], entry["answer"]) for entry in faq}
-    found = [
-        one
-        for one in faq
-        if any(wanted in plain_definition.loosen(it) for it in held[one["question"]])
-    ]
-    return {"matched": len(found), "faq": found} | (
-        {} if found else {"hints": list(held)}
-    )
+    wanted = plain_definition.loosen(text)
+    found = [one for one in faq if any(wanted in part for part in parts_of_entry(one))]
+    if not found:
+        found = [one for one in faq if has_word(one, wanted)]
+    if not found:
+        asked = [one["question"] for one in faq]
+        return {"matched": 0, "faq": [], "hints": asked}
+    return {"matched": len(found), "faq": found}
+
+
+def parts_of_entry(entry: Object) -> list[str]:
+    return [plain_definition.loosen(entry[key]) for key in ("question", "answer")]
+
+
+def has_word(entry: Object, wanted: str) -> bool:
+    words = plain_definition.label_words(" ".join(parts_of_entry(entry)))
+    return any(plain_definition.are_alike(wanted, word) for word in words)
 
 
 OVERALL = (
@@ -356,7 +368,11 @@ ANSWERS: list[tuple[str, Object, Object]] = [
     ("search_reviews", ASKED, plain_definition.search(REVIEWS, INSIGHTS, ASKED)),
     ("get_business", {}, RATED | {"sources": [name for name, _ in BY_COUNT]}),
     ("get_topics", {}, {"topics": searched("topics", INSIGHTS["topics"])}),
-    ("get_sentiment_trend", {}, INSIGHTS["temporal"]),
+    ("get_sentiment_trend", {"by": "month"}, INSIGHTS["temporal"]),
+    *[
+        ("get_topics", {"topic": topic["id"]}, {"topics": searched("topics", [topic])})
+        for topic in INSIGHTS["topics"]
+    ],
     (
         "get_insights_summary",
         {},
@@ -458,6 +474,88 @@ def test_a_review_with_an_odd_id_is_found_by_id_and_by_page_url() -> None:
     (served,) = structured("get_recent_reviews", toolbox=toolbox)["reviews"]
     for name in (served["id"], served["page_url"]):
         assert structured("get_review", {"id": name}, toolbox) == served
+
+
+def test_two_years_are_told_by_months_and_more_by_quarters() -> None:
+    months = [
+        {"month": f"{2023 + n // 12}-{n % 12 + 1:02}", "review_count": 1}
+        for n in range(25)
+    ]
+    short = toolbox_with(a_file(), {"temporal": {"monthly": months[:24]}})
+    long = toolbox_with(a_file(), {"temporal": {"monthly": months}})
+
+    told = structured("get_sentiment_trend", toolbox=short)
+    by_quarters = structured("get_sentiment_trend", toolbox=long)
+    on_request = structured("get_sentiment_trend", {"by": "month"}, long)
+
+    assert len(told["monthly"]) == 24
+    assert [one["quarter"] for one in by_quarters["quarterly"]][-2:] == [
+        "2024-Q4",
+        "2025-Q1",
+    ]
+    assert len(on_request["monthly"]) == 25
+
+
+def test_the_quarters_of_the_sample_have_all_its_reviews() -> None:
+    quarters = structured("get_sentiment_trend")["quarterly"]
+
+    counts = [quarter["review_count"] for quarter in quarters]
+    stars = sum(one["review_count"] * (one["average_rating"] or 0) for one in quarters)
+    assert sum(counts) == len(REVIEWS)
+    assert stars / len(REVIEWS) == pytest.approx(
+        TOOLBOX.dataset.aggregate_rating["rating_value"], abs=0.01
+    )
+
+
+def test_words_of_topics_find_all_that_fit() -> None:
+    topics = [
+        {"id": "a", "label": "Prices", "mention_count": 2},
+        {"id": "b", "label": "A fair price", "mention_count": 1},
+    ]
+    toolbox = toolbox_with(a_file(review()), {"topics": topics})
+
+    found = structured("get_topics", {"topic": "pricing"}, toolbox)["topics"]
+
+    assert [topic["id"] for topic in found] == ["a", "b"]
+
+
+def test_an_unknown_topic_lists_the_known_ones() -> None:
+    told = text_of_failure("get_topics", {"topic": "zzz"})
+
+    assert "no topic has this id, label or words. Known topics: " in told
+    assert "parking-and-access (Parking and access)" in told
+
+
+@pytest.mark.parametrize(
+    ("insights", "begin"),
+    [
+        pytest.param(None, "have no list of subjects: search with `query`", id="none"),
+        pytest.param(
+            {
+                "topics": [{"id": "a", "label": "Price\nlist"}],
+                "per_review": {"a": {"topics": ["a"]}},
+            },
+            "`mentions`, such as Price list.",
+            id="a topic",
+        ),
+    ],
+)
+def test_descriptions_say_what_to_ask_first_with_these_data(
+    insights: Object | None, begin: str
+) -> None:
+    toolbox = toolbox_with(a_file(review("a")), insights)
+
+    assert begin in toolbox.instructions
+    assert begin in descriptions(toolbox)["search_reviews"]
+
+
+@pytest.mark.parametrize(
+    ("file", "is_named"), [(a_file(review()), True), (a_file(), False)]
+)
+def test_instructions_name_the_summary_where_there_is_one(
+    file: Object, is_named: bool
+) -> None:
+    assert ("get_insights_summary" in toolbox_with(file).instructions) is is_named
 
 
 # ---- Whatever loads ----

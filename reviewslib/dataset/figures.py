@@ -2,7 +2,8 @@
 
 This module is pure. Of a review it knows `rating`, `date` and `owner_reply` only.
 
-Sections: stars - means and shares - months - the trend - answered, and lately.
+Sections: stars - means and shares - months - quarters - the trend - answered, and
+lately.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import date
+from fractions import Fraction
 from statistics import fmean, variance
 
 from reviewslib.dataset.strict_json import Json, Object
@@ -106,6 +108,45 @@ def by_month(reviews: Reviews) -> dict[int, list[Object]]:
         groups[month_of(review)].append(review)
     months = range(month_of(reviews[-1]), month_of(reviews[0]) + 1)
     return {month: groups.get(month, []) for month in months}
+
+
+# ---- Quarters ----
+
+
+def by_quarter(monthly: Iterable[Object]) -> list[dict[str, Json]]:
+    """The figures of quarters, from those of months: as MonthlyFigures with `quarter`."""
+    quarters = defaultdict[str, list[Object]](list)
+    for month in monthly:
+        quarters[quarter_text(month["month"])].append(month)
+    return [
+        {
+            "quarter": quarter,
+            "review_count": sum(month["review_count"] or 0 for month in months),
+            "average_rating": _weighted_mean(months, "average_rating"),
+            "score": _weighted_mean(months, "score"),
+        }
+        for quarter, months in quarters.items()
+    ]
+
+
+def quarter_text(month: str) -> str:
+    """The quarter of a month YYYY-MM, as YYYY-Qn."""
+    return f"{month[:4]}-Q{(int(month[5:7]) + 2) // 3}"
+
+
+def _weighted_mean(months: Iterable[Object], key: str) -> float | None:
+    """The mean of a figure of months by their number of reviews; None without reviews."""
+    # An owner may write any number of reviews, also one that no float holds.
+    total = Fraction(0)
+    reviews = 0
+    for month in months:
+        count = month["review_count"] or 0
+        if month[key] is not None:
+            total += Fraction(month[key]) * count
+            reviews += count
+    if not reviews:
+        return None
+    return round(float(total / reviews), 2) or 0.0
 
 
 # ---- The trend ----

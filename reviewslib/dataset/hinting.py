@@ -46,6 +46,7 @@ from reviewslib.dataset.subjects import Ids, Subject
 from reviewslib.dataset.text import (
     SHORTEST_BEGINNING,
     beginning_with,
+    long_words,
     longest_beginning,
     loose_value,
     loose_words,
@@ -316,7 +317,7 @@ def _telling_words(counted: Counted, candidates: Reviews) -> list[str]:
     telling = list[str]()
     for word, reviews in counted.items():
         if len(reviews) * COMMON <= len(candidates):
-            telling += _long_words(word)
+            telling += long_words(word)
     return telling
 
 
@@ -326,14 +327,8 @@ def _words_of_unknown_names(dataset: Dataset, query: Query) -> Sought:
         # No entry tells where reviews were published.
         if kind.parameter != "source" and not kind.labels(dataset, value):
             name = loose_value(value[:MAX_COMPARED_CHARACTERS])
-            sought[kind.parameter] = _long_words(name)
+            sought[kind.parameter] = long_words(name)
     return sought
-
-
-def _long_words(loose_text: str) -> list[str]:
-    """The longest words; short ones are in too many summaries."""
-    words = [word for word in words_in(loose_text) if len(word) >= SHORTEST_BEGINNING]
-    return sorted(dict.fromkeys(words), key=len)[-MAX_COUNTED_WORDS:]
 
 
 def _entries(

@@ -183,6 +183,16 @@ def alike(word: str, words: Sequence[str]) -> set[str]:
     }
 
 
+# The longest words of a text of a caller: long words are the most specific.
+MAX_LONG_WORDS = 4
+
+
+def long_words(loose_text: str) -> list[str]:
+    """The longest different words, without short ones, which most texts have."""
+    words = [word for word in words_in(loose_text) if len(word) >= SHORTEST_BEGINNING]
+    return sorted(dict.fromkeys(words), key=len)[-MAX_LONG_WORDS:]
+
+
 def _differ_in_ending(first: str, second: str) -> bool:
     shorter = min(len(first), len(second))
     longer = max(len(first), len(second))

@@ -1,6 +1,6 @@
 """Texts are compared as a reader compares them, and hostile text does not take longer.
 
-Folding - Names - Aliases
+Folding - Names - Words - Aliases
 """
 
 import pytest
@@ -10,10 +10,15 @@ from lab import plain_definition as plain
 
 from reviewslib.dataset.text import (
     alias_of,
+    alike,
+    beginning_with,
     fold,
     folded_words,
+    long_words,
+    longest_beginning,
     loosen,
     name_words,
+    sorted_words,
 )
 
 # ---- Folding ----
@@ -103,6 +108,55 @@ def test_marks_are_left_out_where_they_make_no_other_letter(
 )
 def test_dots_commas_and_hyphens_end_the_words_of_a_name(name: str, words: str) -> None:
     assert name_words(name) == set(words.split()) == set(plain.words(name))
+
+
+# ---- Words and their beginnings ----
+
+loose = st.text("abcde", min_size=1, max_size=9)
+sorted_lists = st.lists(loose, max_size=12).map(lambda words: sorted(set(words)))
+
+
+@given(sorted_lists, loose)
+def test_words_with_a_beginning_stand_together(words: list[str], start: str) -> None:
+    assert beginning_with(words, start) == [it for it in words if it.startswith(start)]
+
+
+@given(sorted_lists, loose)
+def test_the_longest_beginning_is_that_of_any_word(words: list[str], word: str) -> None:
+    beginnings = [word[:length] for length in range(len(word) + 1)]
+    known = [it for it in beginnings if beginning_with(words, it)]
+
+    assert longest_beginning(words, word) == (known[-1] if known else "")
+
+
+@given(sorted_lists, loose)
+def test_words_are_alike_but_for_an_ending(words: list[str], word: str) -> None:
+    expected = {other for other in words if plain.are_alike(word, other)}
+
+    assert alike(word, words) == expected
+
+
+def test_words_of_texts_are_letters_digits_and_underscores() -> None:
+    words = sorted_words(["it's a_1 (well-being)", "well, it"])
+
+    assert words == ["a_1", "being", "it", "s", "well"]
+
+
+LONG = [
+    pytest.param("who is good with it", ["good", "with"], id="four letters"),
+    pytest.param("good good", ["good"], id="once"),
+    pytest.param(
+        "aaaa bbbbb cccccc ddddddd eeeeeeee",
+        ["bbbbb", "cccccc", "ddddddd", "eeeeeeee"],
+        id="the longest four",
+    ),
+    pytest.param("a-b?", [], id="none"),
+]
+
+
+@pytest.mark.parametrize(("text", "words"), LONG)
+def test_long_words_tell_texts_apart(text: str, words: list[str]) -> None:
+    assert long_words(text) == words
 
 
 # ---- Aliases ----
