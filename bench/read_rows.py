@@ -15,8 +15,8 @@ from urllib.parse import urlencode
 import make_data
 from contenders import Lab
 from lab.attack_lab import CALL_TEXT
+from lab.data_sets import write_files
 from lab.hostile_requests import hostile_file, hostile_requests
-from lab.page_samples import write_files
 from lab.proxy_lab import JSON_TYPE
 from lab.services import HOST, Service, fetch
 from lab.watching import LabError

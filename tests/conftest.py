@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from lab.callback_lab import Lab, open_lab
 from lab.export_lab import Shop
-from lab.hub_lab import Bench, Lab, open_lab
+from lab.hub_lab import Bench
 
 settings.register_profile(
     "reviewsd", deadline=None, suppress_health_check=[HealthCheck.too_slow]

@@ -29,7 +29,7 @@ from lab.attack_lab import (
     slow_bodies,
     slow_readers,
 )
-from lab.page_samples import write_files
+from lab.data_sets import write_files
 from lab.proxy_lab import RATE_LIMITS, Proxy, running_proxy
 from lab.services import Service, daemon
 from lab.small_files import a_file, review

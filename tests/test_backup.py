@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from lab.page_samples import write_files
+from lab.data_sets import write_files
 from lab.services import ROOT, Service, daemon, fetch
 from lab.small_files import a_file, review
 from lab.subscribers import Subscribers

@@ -18,7 +18,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from lab.page_samples import sample_dataset, write_files
+from lab.data_sets import sample_dataset, write_files
 from lab.services import ROOT, Service, daemon, fetch
 from lab.small_files import a_file, review
 

@@ -19,19 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from lab.hub_lab import (
-    JSON_FEED,
-    OUTAGE,
-    SILENCE,
-    Answer,
-    Bench,
-    echo,
-    echoing,
-    form,
-    query,
-    signed,
-    status,
-)
+from lab.hub_lab import OUTAGE, SILENCE, Answer, Bench, echo, echoing, status
+from lab.hub_values import JSON_FEED, form, query, signed
 
 from reviewslib.websub.callback_messages import CallbackRequest, CallbackResponse
 from reviewslib.websub.callback_urls import selector

@@ -23,7 +23,8 @@ from urllib.parse import parse_qsl, urlencode
 from urllib.request import Request, urlopen
 
 import pytest
-from lab.hub_lab import FORM, Exchange, Lab, agree, answer, hang
+from lab.callback_lab import Exchange, Lab, agree, answer, hang
+from lab.hub_values import FORM
 from lab.services import (
     ROOT,
     SAMPLE,

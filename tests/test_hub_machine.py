@@ -21,6 +21,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from lab import hub_lab as lab
+from lab.hub_values import FEED, JSON_FEED, form, query
 
 from reviewslib.websub.callback_messages import CallbackRequest, CallbackResponse
 from reviewslib.websub.exchanges import Claim
@@ -38,7 +39,7 @@ LONGEST_SILENCE = 3
 DAY = 86_400.0
 
 Key = tuple[str, str]  # (path, callback)
-KEYS = [(lab.FEED, ANN), (lab.FEED, BOB), (lab.JSON_FEED, ANN), (lab.JSON_FEED, BOB)]
+KEYS = [(FEED, ANN), (FEED, BOB), (JSON_FEED, ANN), (JSON_FEED, BOB)]
 ANY_KEY = st.sampled_from(KEYS)
 MODES = st.sampled_from(["subscribe", "unsubscribe"])
 LEASES = st.sampled_from([SHORTEST_LEASE, 864_000])
@@ -108,7 +109,7 @@ class HubMachine(RuleBasedStateMachine):
         self.bench = lab.Bench(Path(self.directory.name))
         self.bench.on_get = self.asked
         self.bench.on_post = self.served
-        self.texts = {lab.FEED: "0", lab.JSON_FEED: "0"}
+        self.texts = {FEED: "0", JSON_FEED: "0"}
         self.minds: dict[str, Mind] = dict.fromkeys(CALLBACKS, "yes")
         self.answers: dict[str, lab.Answer] = dict.fromkeys(CALLBACKS, lab.status(204))
         # In the order in which they began.
@@ -119,7 +120,7 @@ class HubMachine(RuleBasedStateMachine):
         self.silent_since: list[tuple[Subscription, float]] = []
         self.exchanges: list[Exchange] = []
         self.bench.restart(max_subscriptions=PLACES)
-        self.change(lab.FEED, "0")
+        self.change(FEED, "0")
 
     @property
     def now(self) -> float:
@@ -220,7 +221,7 @@ class HubMachine(RuleBasedStateMachine):
             exchange.happened = self.happened_to_delivery(exchange, sent)
             return
         if exchange.row.mode != "denied":
-            told = lab.query(sent.url)["hub.lease_seconds"]
+            told = query(sent.url)["hub.lease_seconds"]
             assert told == str(exchange.claim.lease_seconds)
         mind = self.minds[exchange.row.callback]
         if mind != "nothing":
@@ -338,9 +339,7 @@ class HubMachine(RuleBasedStateMachine):
     @rule(key=ANY_KEY, mode=MODES, lease=LEASES)
     def ask(self, key: Key, mode: str, lease: int) -> None:
         path, callback = key
-        answer = self.bench.post(
-            lab.form(mode, callback, path, lease_seconds=str(lease))
-        )
+        answer = self.bench.post(form(mode, callback, path, lease_seconds=str(lease)))
         subscription = self.living().get(key)
         if mode == "unsubscribe" and not subscription:
             assert answer.status == 404
@@ -358,12 +357,10 @@ class HubMachine(RuleBasedStateMachine):
         has = subscription.has if subscription else self.texts[path]
         self.requests[newest] = Request(key, mode, lease, self.now + DAY, has)
 
-    @rule(path=st.sampled_from([lab.FEED, lab.JSON_FEED]), text=TEXTS)
+    @rule(path=st.sampled_from([FEED, JSON_FEED]), text=TEXTS)
     def change(self, path: str, text: str) -> None:
         self.texts[path] = text
-        self.bench.publish(
-            "", feed=self.texts[lab.FEED], json=self.texts[lab.JSON_FEED]
-        )
+        self.bench.publish("", feed=self.texts[FEED], json=self.texts[JSON_FEED])
 
     @rule(callback=st.sampled_from(CALLBACKS), mind=MINDS)
     def make_up_its_mind(self, callback: str, mind: Mind) -> None:
@@ -481,7 +478,7 @@ TestHub.settings = hypothesis_settings(
 
 # ---- Promises that chance may miss -----------------------------------------------------
 
-KEY = lab.FEED, ANN
+KEY = FEED, ANN
 
 
 def a_machine() -> HubMachine:
@@ -515,7 +512,7 @@ def test_content_is_sent_again_after_an_unknown_outcome(
 ) -> None:
     # given a delivery of new content that came as far as that
     machine.answers[ANN] = answer
-    machine.change(lab.FEED, "1")
+    machine.change(FEED, "1")
     delivery = machine.begin(lambda due: due[0])
     assert delivery
     for _ in range(steps - 1):
@@ -523,7 +520,7 @@ def test_content_is_sent_again_after_an_unknown_outcome(
 
     # when the process ends, and the content is again what it was before
     machine.be_killed()
-    machine.change(lab.FEED, "0")
+    machine.change(FEED, "0")
     machine.answers[ANN] = lab.status(204)
     machine.work_after(4320)
 
@@ -553,7 +550,7 @@ def test_a_change_is_not_lost_on_a_subscriber_that_leaves_and_comes_again(
 ) -> None:
     # given a subscriber that has not taken a change, and asks to leave and to come again
     machine.answers[ANN] = lab.status(500)
-    machine.change(lab.FEED, "1")
+    machine.change(FEED, "1")
     machine.work_after(0)
     machine.ask(KEY, "unsubscribe", 864_000)
     leaving = machine.begin(lambda due: due[0])
@@ -578,7 +575,7 @@ def test_of_two_places_too_few_the_failing_one_of_the_younger_half_goes(
         machine.ask(key, "subscribe", 864_000)
         machine.work_after(0)
     machine.answers[ANN] = lab.status(500)
-    machine.change(lab.JSON_FEED, "1")
+    machine.change(JSON_FEED, "1")
     machine.work_after(0)
 
     # when one more is confirmed
@@ -645,7 +642,7 @@ def two_threads(machine: HubMachine, *asked: tuple[str, int]) -> list[Thread]:
 
 def delivery_and(mode: str) -> Callable[[HubMachine], list[Thread]]:
     def begin(machine: HubMachine) -> list[Thread]:
-        machine.change(lab.FEED, "1")
+        machine.change(FEED, "1")
         return two_threads(machine, (mode, SHORTEST_LEASE))
 
     return begin
@@ -701,7 +698,7 @@ def test_two_exchanges_of_a_pair_may_overlap_in_any_way(
         # when their steps come in this order, and new content in the middle
         for number, name in enumerate(order):
             if number == STEPS:
-                machine.change(lab.FEED, "2")
+                machine.change(FEED, "2")
             (first if name == "A" else second).step()
 
         # then the model agrees, and in the end nothing is lost
@@ -725,7 +722,7 @@ def test_a_kill_between_any_two_steps_of_two_exchanges_loses_nothing(
 
         # when the process is killed, and the content is as it was at first
         machine.be_killed()
-        machine.change(lab.FEED, "0")
+        machine.change(FEED, "0")
 
         # then the model agrees, and in the end nothing is lost
         machine.the_hub_serves_whom_it_should()
@@ -736,7 +733,7 @@ def test_a_row_that_was_read_before_its_result_is_not_sent_again(
     machine: HubMachine,
 ) -> None:
     # given new content, and a thread that has read it as due
-    machine.change(lab.FEED, "1")
+    machine.change(FEED, "1")
     (late,) = machine.bench.due()
 
     # when another thread fails to deliver it, before the first one claims

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from lab.hub_lab import (
+from lab.callback_lab import (
     Behaviour,
     Exchange,
     Lab,
@@ -18,12 +18,10 @@ from lab.hub_lab import (
     agree_late,
     ask,
     hang,
-    query,
     running,
     settled,
-    signed,
-    topics,
 )
+from lab.hub_values import query, signed, topics
 
 from reviewslib.websub.store import list_rows
 

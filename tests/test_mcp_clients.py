@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lab.data_sets import URLS
 from lab.environments import environments, python_with
 from lab.mcp_sample import BUSINESS, CALLS, TOOLBOX, Object
-from lab.page_samples import URLS
 from lab.services import Service, daemon
 
 from mcp_rpc import success, text_of

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
+from lab.data_sets import write_files
 from lab.hostile_requests import (
     DOCUMENTS,
     FIELDS,
@@ -18,7 +19,6 @@ from lab.hostile_requests import (
     shapes,
 )
 from lab.hub_lab import Bench
-from lab.page_samples import write_files
 from lab.services import Response, call
 from lab.steps import steps_of
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lab.page_samples import TEMPLATES, URLS
+from lab.data_sets import URLS
+from lab.page_samples import TEMPLATES
 from lab.small_files import CONTRACT, a_file, loaded, review, served
 
 from reviewslib.dataset.figures import activity_of

@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from lab import small_files as small
-from lab.page_samples import SAMPLE, sample_dataset
+from lab.data_sets import sample_dataset
+from lab.services import SAMPLE
 from lab.small_files import CONTRACT, DOCUMENT, Object
 from openapi_spec_validator import validate
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lab.annotated_data import EDITORIAL, annotated_insights
-from lab.data_sets import DATA_SETS
-from lab.page_samples import dataset_of
+from lab.data_sets import DATA_SETS, dataset_of
 from lab.small_files import CONTRACT, a_file, review
 
 from reviewslib.dataset import insights, mentions, searching

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from lab.page_samples import TEMPLATES, URLS
+from lab.data_sets import URLS
+from lab.page_samples import TEMPLATES
 from lab.small_files import CONTRACT, a_file, file_bytes, loaded, review
 
 from reviewslib.dataset import counting

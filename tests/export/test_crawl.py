@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from lab.data_sets import DATA_SETS
-from lab.page_samples import ATTACKS, files_saying, write_files
+from lab.data_sets import DATA_SETS, write_files
+from lab.page_samples import ATTACKS, files_saying
 from openapi_spec_validator import validate
 
 import reviewsd

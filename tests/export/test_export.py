@@ -14,9 +14,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from lab.data_sets import DATA_SETS
+from lab.data_sets import DATA_SETS, write_files
 from lab.link_checker import check_links
-from lab.page_samples import write_files
 from lab.services import SAMPLE, daemon_command, environment, free_port, run_daemon
 from lab.watching import wait_for
 

@@ -11,7 +11,7 @@ from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po, write_po
 
-from lab.page_samples import ROOT
+from lab.services import ROOT
 from reviewslib.web.catalogue import Catalogue, english_form
 from reviewslib.web.language import Language
 

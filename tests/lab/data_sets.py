@@ -1,19 +1,43 @@
-"""Five data sets of owners for the snapshots: the sample, eight bare reviews, one review, none, and 3,000.
+"""Data sets: the sample as a dataset, and the files of five owners for the snapshots.
 
-A data set is the content of `reviews.json` and, for the sample, of `insights.json`, the same in every
-run. Three of them are files in `data_sets/`. The largest is made of parts in such a file, which repeat.
+The owners are those of the sample, of eight bare reviews, of one review, of none, and of
+3,000. Their files are the same in every run: three stand in `data_sets/`; the largest is
+made of parts in such a file, which repeat.
+
+Sections: datasets - owners - the bakery - directories.
 """
 
 import json
 from collections.abc import Callable
 from datetime import date, timedelta
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from lab.page_samples import SAMPLE
+from lab.services import SAMPLE
+from lab.small_files import CONTRACT, loaded
+from reviewslib.dataset.reviews import Dataset, load
+from reviewslib.links import service_urls
 
+# Of `reviews.json`, and perhaps of `insights.json`.
 Files = tuple[Any, ...]
+
+# ---- Datasets ----
+
+URLS = service_urls("https://reviews.example")
+SMALLEST = {"business": {"name": "Ann's Bakery"}, "reviews": []}
+dataset_of = partial(loaded, urls=URLS)
+
+
+def sample_dataset() -> Dataset:
+    """The sample as the repository ships it."""
+    reviews = (SAMPLE / "reviews.json").read_bytes()
+    insights = (SAMPLE / "insights.json").read_bytes()
+    return load(CONTRACT, reviews, insights, URLS)
+
+
+# ---- Owners ----
+
 DIRECTORY = Path(__file__).with_suffix("")
 
 
@@ -21,55 +45,110 @@ def stored(*paths: Path) -> Files:
     return tuple(json.loads(path.read_bytes()) for path in paths)
 
 
+def sample_files() -> Files:
+    return stored(SAMPLE / "reviews.json", SAMPLE / "insights.json")
+
+
+def bare_files() -> Files:
+    """Eight reviews with required fields, some with a text."""
+    return stored(DIRECTORY / "bare.json")
+
+
+def one_review() -> Files:
+    """A review with every field."""
+    return stored(DIRECTORY / "one.json")
+
+
+def no_reviews() -> Files:
+    return stored(DIRECTORY / "none.json")
+
+
+def german_files() -> Files:
+    """3,000 reviews in German over fifteen years, oldest first."""
+    return (_german_file(),)
+
+
+DATA_SETS: dict[str, Callable[[], Files]] = {
+    "sample": sample_files,
+    "bare": bare_files,
+    "one": one_review,
+    "none": no_reviews,
+    "german": german_files,
+}
+
+# ---- The bakery: 3,000 reviews in German, made of parts ----
+
+GERMAN_REVIEWS = 3000
+FIRST_DAY = date(2011, 11, 28)
+LAST_DAY = date(2026, 11, 24)
 (PARTS,) = stored(DIRECTORY / "german_parts.json")
 
 
 @cache
-def german_file() -> Any:
-    """3,000 reviews in German over fifteen years, oldest first."""
-    return {
-        "business": PARTS["business"],
-        "reviews": [_german_review(number) for number in range(3000)],
-    }
-
-
-def part(kind: str, number: int) -> Any:
-    return PARTS[kind][number % len(PARTS[kind])]
+def _german_file() -> Any:
+    reviews = [_german_review(number) for number in range(GERMAN_REVIEWS)]
+    return {"business": PARTS["business"], "reviews": reviews}
 
 
 def _german_review(number: int) -> Any:
-    day = (date(2011, 11, 28) + timedelta(number * 5475 // 2999)).isoformat()
-    sentences = (
-        part("openings", number),
-        part("middles", number * 5),
-        part("endings", number * 3),
-    )
-    text = " ".join(sentences[: 1 + number % 3]) * (9 if number % 211 == 0 else 1)
-    rating = part("ratings", number * 7)
+    """Different parts, which repeat with different periods, so that few are alike."""
+    day = _german_day(number)
+    text = _german_text(number)
+    rating = _part("ratings", number * 7)
+    moment = f"{day}T{number % 24:02}:15:00+0{1 + number % 2}:00"
     reply = {"text": "Vielen Dank für Ihre Mühe!", "date": day}
+    is_answered = rating < 3 or number % 17 == 0
+    first_name = _part("first_names", number)
+    family_name = _part("family_names", number * 4)
+    people = ("Frau Yıldız", "Herr Groß")
     return {
         "id": f"g{number:04}",
-        "author": f"{part('first_names', number)} {part('family_names', number * 4)}",
+        "author": f"{first_name} {family_name}",
         "rating": rating,
-        "date": f"{day}T{number % 24:02}:15:00+0{1 + number % 2}:00"
-        if number % 3
-        else day,
+        # Every third has a day alone.
+        "date": moment if number % 3 else day,
+        # Every sixth is a rating without words.
         "text": None if number % 6 == 5 else text,
-        "source": part("sources", number),
-        "owner_reply": reply if rating < 3 or number % 17 == 0 else None,
-        "mentioned_technicians": [
-            name for name in ("Frau Yıldız", "Herr Groß") if name in text
-        ],
-        "mentioned_services": ["hochzeitstorten"] if "Hochzeitstorte" in text else [],
+        "source": _part("sources", number),
+        "owner_reply": reply if is_answered else None,
+        "mentioned_technicians": [name for name in people if name in text],
+        "mentioned_services": _services_of(text),
     }
 
 
-DATA_SETS: dict[str, Callable[[], Files]] = {
-    "sample": lambda: stored(SAMPLE / "reviews.json", SAMPLE / "insights.json"),
-    "bare": lambda: stored(
-        DIRECTORY / "bare.json"
-    ),  # eight reviews with required fields, some with a text
-    "one": lambda: stored(DIRECTORY / "one.json"),  # a review with every field
-    "none": lambda: stored(DIRECTORY / "none.json"),
-    "german": lambda: (german_file(),),
-}
+def _part(kind: str, number: int) -> Any:
+    return PARTS[kind][number % len(PARTS[kind])]
+
+
+def _german_day(number: int) -> str:
+    days = (LAST_DAY - FIRST_DAY).days * number // (GERMAN_REVIEWS - 1)
+    return (FIRST_DAY + timedelta(days)).isoformat()
+
+
+def _german_text(number: int) -> str:
+    """One to three sentences; a few texts are very long."""
+    opening = _part("openings", number)
+    middle = _part("middles", number * 5)
+    ending = _part("endings", number * 3)
+    text = " ".join([opening, middle, ending][: 1 + number % 3])
+    if number % 211 == 0:
+        return text * 9
+    return text
+
+
+def _services_of(text: str) -> list[str]:
+    if "Hochzeitstorte" in text:
+        return ["hochzeitstorten"]
+    return []
+
+
+# ---- Directories ----
+
+
+def write_files(directory: Path, reviews_file: Any, insights_file: Any = None) -> Path:
+    """A data directory with these files."""
+    files = {"reviews.json": reviews_file, "insights.json": insights_file}
+    for name, value in files.items():
+        if value is not None:
+            (directory / name).write_text(json.dumps(value), encoding="utf-8")
+    return directory

@@ -1,17 +1,16 @@
-"""A hub in a process of its own, which may be killed at any instruction, or whose disk may be full.
+"""A hub in a process of its own, which may be killed anywhere, or whose disk may be full.
 
     python -m lab.hub_process live STATE KILL_AT
     python -m lab.hub_process fill STATE
 
-The callbacks are in the process. What happens to them, and each accepted form, is a line of the file "diary"
-beside STATE, so that it survives the process.
+The callbacks are in the process. What happens to them, and each accepted form, is a line
+of the file "diary" beside STATE, so that it survives the process.
 
 Sections, in order: The diary - Callbacks - Kills - Stories
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import signal
 import sqlite3
@@ -22,17 +21,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from hub import Hub
+from lab.hub_values import BASE_URL, FORM, form, query, topics
+from lab.watching import wait_for
 from reviewslib.websub.callback_messages import CallbackRequest, CallbackResponse
-from reviewslib.websub.rows import HubSettings, Topic
-
-BASE_URL = "https://reviews.example"
-TOPIC = "/feed.xml"
-FORM = "application/x-www-form-urlencoded"
-# How long the hub gets for what it does at once.
-PATIENCE_SECONDS = 20.0
+from reviewslib.websub.rows import HubSettings
 
 # ---- The diary -------------------------------------------------------------------------
 
@@ -57,7 +51,7 @@ class Diary:
 
 def answer_of(request: CallbackRequest) -> CallbackResponse:
     """A callback that confirms everything and takes everything."""
-    challenge = dict(parse_qsl(urlsplit(request.url).query)).get("hub.challenge", "")
+    challenge = query(request.url).get("hub.challenge", "")
     return CallbackResponse(200, "HTTP 200", challenge.encode())
 
 
@@ -65,8 +59,7 @@ def entry_of(request: CallbackRequest) -> str:
     """What the diary says of a request: what a GET is about, or the content of a POST."""
     if request.body is not None:
         return f"got {request.body.decode()}"
-    asked = dict(parse_qsl(urlsplit(request.url).query))
-    return f"asked {asked['hub.mode']}"
+    return f"asked {query(request.url)['hub.mode']}"
 
 
 def settings(state: Path) -> HubSettings:
@@ -86,24 +79,9 @@ def settings(state: Path) -> HubSettings:
     )
 
 
-def topic(text: str) -> dict[str, Topic]:
-    body = text.encode()
-    digest = hashlib.sha256(body).hexdigest()
-    return {TOPIC: Topic(TOPIC, "application/atom+xml", body, digest)}
-
-
-def form(mode: str) -> bytes:
-    fields = {
-        "hub.mode": mode,
-        "hub.callback": "https://s.example/cb",
-        "hub.topic": BASE_URL + TOPIC,
-    }
-    return urlencode(fields).encode()
-
-
 def ask(hub: Hub, mode: str, diary: Diary) -> None:
     """Send a form until it is accepted."""
-    wait_for(lambda: hub.answer(FORM, form(mode)).status == 202)
+    wait_for("acceptance", lambda: hub.answer(FORM, form(mode)).status == 202)
     diary.add(f"accepted {mode}")
 
 
@@ -117,14 +95,6 @@ def at_rest(hub: Hub, active: int) -> Callable[[], bool]:
         return hub.counts() == expected
 
     return holds
-
-
-def wait_for(happened: Callable[[], bool]) -> None:
-    give_up_at = time.monotonic() + PATIENCE_SECONDS
-    while not happened():
-        if time.monotonic() > give_up_at:
-            sys.exit("it never happened")
-        time.sleep(0.01)
 
 
 # ---- Kills -----------------------------------------------------------------------------
@@ -147,7 +117,7 @@ class Kills:
 
 
 def killing_connection(kills: Kills) -> type[sqlite3.Connection]:
-    """A connection that may be killed before and after each change and each commit of changes.
+    """A connection that may be killed before and after each change and each commit.
 
     What changes nothing may end anywhere.
     """
@@ -198,20 +168,20 @@ def live(state: Path, kill_at: int) -> None:
         return answer_of(request)
 
     hub = Hub(settings(state), send)
-    hub.publish(topic("one"))
+    hub.publish(topics("one"))
     hub.start()
     # An accepted form is not sent again: the hub must not have lost it.
     if "accepted subscribe" not in diary.lines():
         ask(hub, "subscribe", diary)
     for text in ("one", "two", "one"):
-        hub.publish(topic(text))
-        wait_for(at_rest(hub, active=1))
+        hub.publish(topics(text))
+        wait_for("rest", at_rest(hub, active=1))
         diary.add(f"at rest with {text}")
     hub.stop(5)
 
 
 def fill(state: Path) -> None:
-    """Get new content while the disk fills in the middle of a delivery, and is freed later."""
+    """Get new content while the disk fills during a delivery, and is freed later."""
     diary = Diary(state.parent / "diary")
     # In the state directory, which is a small file system.
     ballast = state / "ballast"
@@ -225,20 +195,20 @@ def fill(state: Path) -> None:
         return answer_of(request)
 
     hub = Hub(settings(state), send)
-    hub.publish(topic("one"))
+    hub.publish(topics("one"))
     hub.start()
     ask(hub, "subscribe", diary)
-    wait_for(at_rest(hub, active=1))
-    hub.publish(topic("two"))
+    wait_for("rest", at_rest(hub, active=1))
+    hub.publish(topics("two"))
     sent.acquire()
     # Longer than a result is offered to the store again.
     time.sleep(2.5)
     diary.add(f"full {hub.answer(FORM, form('unsubscribe')).status}")
     diary.add(f"in trouble {hub.trouble() is not None}")
     # What the callback had before, in the meantime.
-    hub.publish(topic("one"))
+    hub.publish(topics("one"))
     ballast.unlink()
-    wait_for(at_rest(hub, active=1))
+    wait_for("rest", at_rest(hub, active=1))
     hub.stop(5)
     diary.add("at rest with one")
 

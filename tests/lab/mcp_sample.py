@@ -3,7 +3,9 @@
 import json
 from typing import Any
 
-from lab.page_samples import CONTRACT, SAMPLE, dataset_of, sample_dataset
+from lab.data_sets import dataset_of, sample_dataset
+from lab.services import SAMPLE
+from lab.small_files import CONTRACT
 from reviewslib.mcp_tools import Toolbox, toolbox_of
 
 Object = dict[str, Any]

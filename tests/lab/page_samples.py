@@ -1,32 +1,19 @@
-"""Templates and datasets for tests: the sample, an empty one, and one whose texts attack pages."""
+"""Templates, and files whose texts attack the pages that show them.
 
-import json
-from functools import partial
-from pathlib import Path
+Sections: templates - attacks - files.
+"""
+
 from typing import Any
 
-from lab.small_files import CONTRACT, loaded
-from reviewslib.dataset.reviews import Dataset, load
-from reviewslib.links import service_urls
+from lab.services import ROOT
 from reviewslib.web.templating import load_templates
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-SAMPLE = ROOT / "data"
+# ---- Templates ----
+
 TEMPLATES_DIRECTORY = ROOT / "reviewslib" / "web" / "templates"
 TEMPLATES = load_templates(TEMPLATES_DIRECTORY)
-URLS = service_urls("https://reviews.example")
-dataset_of = partial(loaded, urls=URLS)
 
-
-def sample_dataset() -> Dataset:
-    """The sample as the repository ships it."""
-    reviews, insights = (
-        (SAMPLE / f"{name}.json").read_bytes() for name in ("reviews", "insights")
-    )
-    return load(CONTRACT, reviews, insights, URLS)
-
-
-SMALLEST = {"business": {"name": "Ann's Bakery"}, "reviews": []}
+# ---- Attacks ----
 
 LONG_WORD = (
     "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft"
@@ -49,6 +36,9 @@ ATTACKS = (
     LONG_WORD,
     "$(touch attacked) `touch attacked` ; touch attacked | \n touch attacked",
 )
+
+# ---- Files ----
+
 FIGURES = {"mention_count": 3, "score": 0.5, "example_review_ids": []}
 ASPECT_COUNTS = {
     "positive_count": 2,
@@ -58,53 +48,51 @@ ASPECT_COUNTS = {
 }
 
 
+# Texts of a business; each is shown somewhere.
+TOLD = ("name", "description", "category", "telephone", "email")
+TOLD += ("price_range", "review_policy")
+ADDRESS = ("street", "locality", "region", "postal_code", "country")
+ENTITIES = ("technicians", "services", "problems", "service_areas")
+
+
 def files_saying(*texts: str) -> tuple[Any, Any]:
-    """A business, a review of each text, and insights that repeat it; other fields have all texts joined."""
+    """A business, a review of each text, and insights that repeat it.
+
+    Other fields have all texts joined.
+    """
     everything = " ".join(texts)
-    told = (
-        "name",
-        "description",
-        "category",
-        "telephone",
-        "email",
-        "price_range",
-        "review_policy",
-    )
-    address = dict.fromkeys(
-        ("street", "locality", "region", "postal_code", "country"), everything
-    )
-    business = dict.fromkeys(told, everything) | {
-        "address": address,
-        "service_areas": list(texts),
-    }
+    business: dict[str, Any] = dict.fromkeys(TOLD, everything)
+    business["address"] = dict.fromkeys(ADDRESS, everything)
+    business["service_areas"] = list(texts)
     business["review_url"] = "https://reviews.example/write"
-    reviews = [
-        {
-            "id": f"{number}",
-            "author": text,
-            "rating": 1 + number % 5,
-            "date": f"2026-01-{number + 1:02}",
-        }
-        | {"text": text, "source": text, "owner_reply": {"text": text, "date": None}}
-        | {"mentioned_technicians": [text], "mentioned_services": ["e0", text]}
-        for number, text in enumerate(texts)
-    ]
-    entities = [
-        {
-            "id": f"e{number}",
-            "label": text,
-            "average_rating": 4,
-            "top_phrases": [text, text],
-            **FIGURES,
-        }
-        for number, text in enumerate(texts)
-    ]
-    insights = {
+    reviews = [_review_saying(text, number) for number, text in enumerate(texts)]
+    return {"business": business, "reviews": reviews}, _insights_saying(*texts)
+
+
+def _review_saying(text: str, number: int) -> Any:
+    return {
+        "id": f"{number}",
+        "author": text,
+        "rating": 1 + number % 5,
+        "date": f"2026-01-{number + 1:02}",
+        "text": text,
+        "source": text,
+        "owner_reply": {"text": text, "date": None},
+        "mentioned_technicians": [text],
+        "mentioned_services": ["e0", text],
+    }
+
+
+def _insights_saying(*texts: str) -> Any:
+    everything = " ".join(texts)
+    entities = [_entity_saying(text, number) for number, text in enumerate(texts)]
+    return {
         "version": 1,
         "generated_at": "2026-01-31T00:00:00Z",
         "review_count": 14,
-    }
-    insights |= dict.fromkeys(("model", "summary", "pull_quote"), everything) | {
+        "model": everything,
+        "summary": everything,
+        "pull_quote": everything,
         "overall_sentiment": {
             "score": 0,
             "positive_pct": 50,
@@ -112,38 +100,35 @@ def files_saying(*texts: str) -> tuple[Any, Any]:
             "negative_pct": 50,
         },
         "aspects": [entity | ASPECT_COUNTS for entity in entities],
-        "entities": dict.fromkeys(
-            ("technicians", "services", "problems", "service_areas"), entities
-        ),
+        "entities": dict.fromkeys(ENTITIES, entities),
         "topics": [entity | {"summary": entity["label"]} for entity in entities],
         "faq": [{"question": text, "answer": text, "review_ids": []} for text in texts],
     }
-    return {"business": business, "reviews": reviews}, insights
+
+
+def _entity_saying(text: str, number: int) -> Any:
+    return {
+        "id": f"e{number}",
+        "label": text,
+        "average_rating": 4,
+        "top_phrases": [text, text],
+        **FIGURES,
+    }
 
 
 def attacking_files() -> tuple[Any, Any]:
-    """Every text is an attack; so are ids and addresses, as far as the loader accepts them."""
+    """Every text attacks; so do ids and addresses, as far as the loader accepts them."""
     document, insights = files_saying(*ATTACKS)
     script = 'https://evil.example/"><script>window.attacked=1</script>'
-    document["business"] |= {"url": script, "review_url": script}
     document["business"] |= {
-        "image_url": 'https://evil.example/"onerror="window.attacked=1'
+        "url": script,
+        "review_url": script,
+        "image_url": 'https://evil.example/"onerror="window.attacked=1',
+        "telephone": '+1 555" onmouseover="window.attacked=1',
+        "email": "javascript:window.attacked=1",
     }
-    document["business"] |= {"telephone": '+1 555" onmouseover="window.attacked=1'}
-    document["business"] |= {"email": "javascript:window.attacked=1"}
+    handler = '"onmouseover="window.attacked=1\''
     for review in document["reviews"]:
-        handler = '"onmouseover="window.attacked=1\''
         review["source_url"] = f"https://evil.example/{handler}><script>{review['id']}"
         review["id"] = f"<script>window.attacked={review['id']}</script>"
     return document, insights
-
-
-def write_files(directory: Path, reviews_file: Any, insights_file: Any = None) -> Path:
-    """A data directory with these files."""
-    for file, value in (
-        ("reviews.json", reviews_file),
-        ("insights.json", insights_file),
-    ):
-        if value is not None:
-            (directory / file).write_text(json.dumps(value), encoding="utf-8")
-    return directory

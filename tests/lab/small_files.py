@@ -10,7 +10,6 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
@@ -19,6 +18,7 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
 from lab.feed_rules import atom_faults, json_feed_faults
+from lab.services import ROOT
 from reviewslib.dataset import reviews, searching
 from reviewslib.dataset.contract import FORMATS, read_contract
 from reviewslib.dataset.query import Query
@@ -31,11 +31,8 @@ Object = dict[str, Any]
 
 # ---- Contract ----
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-DOCUMENT, FILE_SCHEMAS = (
-    json.loads((ROOT / "reviewslib" / name).read_bytes())
-    for name in ("openapi.json", "files.json")
-)
+DOCUMENT: Object = json.loads((ROOT / "reviewslib" / "openapi.json").read_bytes())
+FILE_SCHEMAS: Object = json.loads((ROOT / "reviewslib" / "files.json").read_bytes())
 CONTRACT = read_contract(DOCUMENT, FILE_SCHEMAS)
 PARAMETERS = CONTRACT.search_parameters
 SERVED_SCHEMAS = Registry[Any]().with_resource(
@@ -118,74 +115,35 @@ GOOD_FILES: Object = json.loads(
     (ROOT / "tests" / "lab" / "good_files.json").read_bytes()
 )
 OKAFOR = "Dr. Tobias Okafor"
-OBJECTS = [  # the places of objects in the good files
-    *(
-        "reviews",
-        "reviews/business",
-        "reviews/business/address",
-        "reviews/aggregate_rating",
-    ),
-    *(
-        "reviews/reviews/0",
-        "reviews/reviews/0/owner_reply",
-        "insights",
-        "insights/date_range",
-    ),
-    *("insights/entities", "insights/aspects/0"),
-    *("insights/per_review/01B", "insights/per_review/01B/aspects/0"),
+# The places of objects in the good files.
+OBJECTS = [
+    "reviews",
+    "reviews/business",
+    "reviews/business/address",
+    "reviews/aggregate_rating",
+    "reviews/reviews/0",
+    "reviews/reviews/0/owner_reply",
+    "insights",
+    "insights/date_range",
+    "insights/entities",
+    "insights/aspects/0",
+    "insights/per_review/01B",
+    "insights/per_review/01B/aspects/0",
 ]
 
 # ---- Changes ----
 
 ABSENT = object()
-ODD_VALUES = [
-    *(
-        ABSENT,
-        ABSENT,
-        None,
-        True,
-        [],
-        {},
-        [None],
-        [""],
-        "",
-        " ",
-        "x",
-        "x\n",
-        "\ud800",
-        "\x00",
-        "\ufffe",
-    ),
-    *(
-        0,
-        -0.0,
-        1,
-        4.5,
-        5,
-        6,
-        10**30,
-        10**4299,
-        float("nan"),
-        float("-inf"),
-        "01A",
-        "01B",
-        "stable",
-    ),
-    *(
-        "2025-02-29",
-        "2025-06-01",
-        "2025-06-01T10:00:60z",
-        "0001-01-01T00:00:00+23:59",
-        "HTTP://X/?<>",
-    ),
-    *(
-        "https://x.example/",
-        "http://[x",
-        "http://x:y",
-        "https://\u2100.example/",
-        "http://@",
-    ),
-]
+# More often than others: to be absent.
+ODD_VALUES: list[Any] = [ABSENT, ABSENT, None, True, [], {}, [None], [""]]
+ODD_VALUES += ["", " ", "x", "x\n", "\ud800", "\x00", "\ufffe"]
+ODD_VALUES += [0, -0.0, 1, 4.5, 5, 6, 10**30, 10**4299, float("nan"), float("-inf")]
+# Ids and words of the good files.
+ODD_VALUES += ["01A", "01B", "stable"]
+ODD_VALUES += ["2025-02-29", "2025-06-01", "2025-06-01T10:00:60z"]
+ODD_VALUES += ["0001-01-01T00:00:00+23:59"]
+ODD_VALUES += ["https://x.example/", "http://[x", "http://x:y", "HTTP://X/?<>"]
+ODD_VALUES += ["https://\u2100.example/", "http://@"]
 any_text = st.text(st.characters(), max_size=20)
 any_json = st.recursive(
     st.none()

@@ -3,11 +3,12 @@
 Without one a test is skipped with the reason. `.ci/run` installs every program and fails for every skip,
 except for a right that is not granted.
 
-Sections: Programs - Rights
+Sections: Programs - Rights - Limits
 """
 
 import ctypes
 import os
+import resource
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -150,3 +151,16 @@ RIGHTS = {
     "a file system of its own": Right(can_mount, "mount namespaces are not allowed"),
     "a booted system": Right(can_boot, "a system cannot be booted here"),
 }
+
+# ---- Limits ----
+
+
+@contextmanager
+def limited(limit: int) -> Iterator[None]:
+    """This process gets no more of a resource of the module `resource`."""
+    soft, hard = resource.getrlimit(limit)
+    resource.setrlimit(limit, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(limit, (soft, hard))

@@ -21,10 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from lab.page_samples import SAMPLE, write_files
+from lab.data_sets import write_files
 from lab.services import (
     HOST,
     ROOT,
+    SAMPLE,
     STOP_SECONDS,
     Service,
     daemon,

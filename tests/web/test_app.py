@@ -23,7 +23,7 @@ from urllib.parse import quote, unquote, urlencode
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lab.page_samples import SMALLEST, write_files
+from lab.data_sets import SMALLEST, write_files
 from lab.services import SAMPLE, Response, call
 from lab.small_files import a_file, review
 

@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlsplit
 
 import pytest
-from lab.data_sets import DATA_SETS
-from lab.page_samples import ATTACKS, attacking_files, write_files
+from lab.data_sets import DATA_SETS, write_files
+from lab.page_samples import ATTACKS, attacking_files
 from lab.services import daemon
 from lab.tools import program
 from selenium import webdriver

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from lab.page_samples import write_files
+from lab.data_sets import write_files
 from lab.services import SAMPLE, Response, call
 
 import mcp_rpc

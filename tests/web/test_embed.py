@@ -11,16 +11,10 @@ import xml.etree.ElementTree as ET
 from typing import Any
 
 import pytest
-from lab.page_samples import (
-    CONTRACT,
-    SAMPLE,
-    TEMPLATES,
-    URLS,
-    dataset_of,
-    sample_dataset,
-)
-from lab.services import call
-from lab.small_files import a_file, review, served
+from lab.data_sets import URLS, dataset_of, sample_dataset
+from lab.page_samples import TEMPLATES
+from lab.services import SAMPLE, call
+from lab.small_files import CONTRACT, a_file, review, served
 
 import reviewsd
 from reviewslib.dataset.query import forgiving_values

@@ -4,7 +4,8 @@ import re
 from typing import Any
 
 import pytest
-from lab.page_samples import TEMPLATES, URLS, dataset_of, sample_dataset
+from lab.data_sets import URLS, dataset_of, sample_dataset
+from lab.page_samples import TEMPLATES
 from lab.small_files import a_file, review
 
 from reviewslib.dataset.query import Query

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 from lab.annotated_data import EDITORIAL, annotated_insights
-from lab.data_sets import DATA_SETS
-from lab.page_samples import CONTRACT, TEMPLATES, URLS, dataset_of
+from lab.data_sets import DATA_SETS, URLS, dataset_of
+from lab.page_samples import TEMPLATES
+from lab.small_files import CONTRACT
 
 from reviewslib.dataset.query import Query
 from reviewslib.dataset.reviews import Dataset

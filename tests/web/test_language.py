@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 from lab.catalogues import DIRECTORY, TAGS, pseudo_language
-from lab.data_sets import DATA_SETS
-from lab.page_samples import TEMPLATES, URLS, dataset_of
+from lab.data_sets import DATA_SETS, URLS, dataset_of
+from lab.page_samples import TEMPLATES
 from lab.small_files import CONTRACT, a_file, review
 from markupsafe import Markup
 

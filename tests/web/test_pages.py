@@ -23,18 +23,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from lab.annotated_data import EDITORIAL, annotated_insights
-from lab.data_sets import DATA_SETS
+from lab.data_sets import DATA_SETS, URLS, dataset_of
 from lab.page_samples import (
     ATTACKS,
-    CONTRACT,
     FIGURES,
     TEMPLATES,
     TEMPLATES_DIRECTORY,
-    URLS,
-    dataset_of,
     files_saying,
 )
-from lab.small_files import a_file, review
+from lab.small_files import CONTRACT, a_file, review
 
 from reviewslib.dataset.query import BadQuery, Query, query_of_page
 from reviewslib.dataset.reviews import Dataset

@@ -10,8 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from lab.data_sets import DATA_SETS
-from lab.page_samples import write_files
+from lab.data_sets import DATA_SETS, write_files
 from lab.services import call
 
 import reviewsd

@@ -20,7 +20,7 @@ from typing import Any
 from unittest.mock import Mock, call
 
 import pytest
-from lab.hub_lab import (
+from lab.callback_lab import (
     Behaviour,
     Exchange,
     Lab,
@@ -28,11 +28,10 @@ from lab.hub_lab import (
     hang,
     here,
     left_alone,
-    limited,
     open_lab,
 )
 from lab.services import ROOT, free_port
-from lab.tools import NAMESPACE, needs
+from lab.tools import NAMESPACE, limited, needs
 
 from reviewslib.websub import callbacks
 from reviewslib.websub.callback_messages import CallbackRequest, CallbackResponse

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import pytest
-from lab.hub_lab import PATIENCE_SECONDS
+from lab.callback_lab import PATIENCE_SECONDS
 
 from reviewslib.websub.pools import Pool
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab.hub_lab import FEED, JSON_FEED, limited
+from lab.hub_values import FEED, JSON_FEED
+from lab.tools import limited
 
 from reviewslib.websub.callback_urls import selector
 from reviewslib.websub.rows import Row, Rows
