@@ -99,9 +99,7 @@ def _matching_digests(entry: Entry, review: Object | None) -> list[str]:
     """All lines that keep this review away; `review` is None if it is not stored."""
     days = (0, *recognition.NEAR)
     digests = [*exact_digests(entry), f"author {entry.author}"]
-    digests += [
-        recognition.digest(*key) for key in recognition.person_keys(entry, days)
-    ]
+    digests += [recognition.digest(*key) for key in recognition.near_person_keys(entry)]
     if review:
         kinds = ["day", "day in tables"] if entry.row else ["day"]
         digests += _day_digests(entry, review["author"], kinds, days)

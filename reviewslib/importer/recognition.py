@@ -133,16 +133,39 @@ def exact_keys(entry: Entry) -> list[Key]:
     return keys
 
 
-def person_keys(entry: Entry, days: Iterable[int] = (0,)) -> list[Key]:
-    """The author, location and day of a review of Google, for every offset in `days`.
+def person_keys(entry: Entry) -> list[Key]:
+    """The author, location and day of a review of Google.
 
     Google takes one review of a person and a place. None for a name that many share.
     """
-    is_googles = entry.source == "google" and entry.created.endswith("Z")
-    if not is_googles or not entry.location or entry.author in SHARED_AUTHORS:
+    if not _is_of_a_person(entry):
         return []
-    place_and_author = ("person", entry.location, entry.author)
-    return [(*place_and_author, shifted(entry.created, n)) for n in days]
+    return [_person_key(entry.location, entry, 0)]
+
+
+def near_person_keys(entry: Entry) -> list[Key]:
+    """The person keys that the same review may have: its day and those beside it.
+
+    Without a location, too, since a stored review has none after a loss of the state.
+    """
+    if not _is_of_a_person(entry):
+        return []
+    places = dict.fromkeys([entry.location, ""])
+    return [_person_key(place, entry, n) for place in places for n in (0, *NEAR)]
+
+
+def _is_of_a_person(entry: Entry) -> bool:
+    is_googles = entry.source == "google" and entry.created.endswith("Z")
+    return is_googles and entry.author not in SHARED_AUTHORS
+
+
+def _person_key(place: str, entry: Entry, days: int) -> Key:
+    return ("person", place, entry.author, shifted(entry.created, days))
+
+
+def _is_without_place(key: Key) -> bool:
+    """Whether a key is of a person whose review may be of any location."""
+    return key[:2] == ("person", "")
 
 
 def _keys(entry: Entry) -> list[Key]:
@@ -205,7 +228,7 @@ def _person_keys(record: Record) -> list[Key]:
         created=record.created,
         author=author_digest((record.review or {})["author"]),
     )
-    return person_keys(entry, (0, *NEAR))
+    return near_person_keys(entry)
 
 
 # The keys by which a record without a known id finds a review that no other record has
@@ -323,7 +346,12 @@ class Register:
         return next(iter(ids), "")
 
     def _is_free(self, id: str, key: Key, record: Record) -> bool:
-        """Whether an entry still has a key, and no id of the kind that the record has."""
+        """Whether an entry still has a key, and no id of the kind that the record has.
+
+        One who reviews two locations on a day has two reviews: then nothing tells which.
+        """
+        if _is_without_place(key) and len(self._ids[key]) > 1:
+            return False
         entry = self.entries[id]
         has_other_id = bool(record.native_id) and _slot(record) in entry.native
         return key in _keys(entry) and not has_other_id

@@ -1,7 +1,17 @@
 """Merging what Google says: replies by state, one review of a person and a place, 404s."""
 
 import pytest
-from lab.export_lab import Shop, api_item, item, moment, takeout_id
+from lab.export_lab import (
+    PLACE,
+    Item,
+    Shop,
+    api_item,
+    item,
+    moment,
+    stamped,
+    takeout_files,
+    takeout_id,
+)
 
 REPLY = {"comment": "Takk", "updateTime": moment(9)}
 
@@ -91,6 +101,66 @@ def test_an_erased_review_stays_away_a_second_apart(shop):
     shop.take(shop.page(api_item(1, createTime=moment(1, 1))))
     # then
     assert [*shop.reviews] == [takeout_id(2)]
+
+
+OTHER = "22"
+BOTH = ("--location", PLACE, "--location", OTHER)
+TITLES = ("--name", "Bó")
+
+
+def late(number: int, place: str = PLACE) -> Item:
+    """A review as the API has it, a second later than a Takeout."""
+    id = f"AbFvOq{number:04}"
+    name = f"accounts/9/locations/{place}/reviews/{id}"
+    return api_item(number, name=name, createTime=moment(number, 1))
+
+
+@pytest.fixture
+def two_places(shop):
+    """A shop with a review of each of two locations, from Takeouts."""
+    there = item(2, place=OTHER)
+    files = takeout_files([item(1)]) | takeout_files([there], place=OTHER)
+    shop.take(shop.zip(stamped(20), files), *BOTH, *TITLES)
+    return shop
+
+
+def test_after_a_lost_state_the_person_is_known_in_whatever_location(two_places):
+    # given
+    shop = two_places
+    shop.lose()
+    # when
+    shop.take(shop.page(late(1), late(2, OTHER)), *BOTH)
+    # then
+    assert {*shop.reviews} == {takeout_id(1), takeout_id(2)}
+
+
+def test_what_is_erased_after_a_lost_state_stays_away_a_second_apart(two_places):
+    # given
+    shop = two_places
+    shop.lose()
+    shop.take("--forget", takeout_id(1))
+    # when
+    shop.take(shop.page(late(1), late(2, OTHER)), *BOTH)
+    # then
+    assert {*shop.reviews} == {takeout_id(2)}
+
+
+def test_after_a_lost_state_one_who_reviewed_two_locations_is_not_mixed_up(shop):
+    # given
+    there = item(2, place=OTHER, reviewer=item(1)["reviewer"], createTime=moment(1, 30))
+    files = takeout_files([item(1)]) | takeout_files([there], place=OTHER)
+    shop.take(shop.zip(stamped(20), files), *BOTH, *TITLES)
+    shop.lose()
+    # when
+    again = late(2, OTHER) | {
+        "reviewer": there["reviewer"],
+        "createTime": moment(1, 31),
+    }
+    shop.take(shop.page(again), *BOTH)
+    # then
+    texts = {id: review["text"] for id, review in shop.reviews.items()}
+    assert texts[takeout_id(1)] == item(1)["comment"]
+    assert texts[takeout_id(2)] == there["comment"]
 
 
 def test_a_review_says_when_its_writer_last_changed_it(shop):

@@ -112,6 +112,7 @@ class FakeGoogle:
         self.accounts = [ACCOUNT]
         self.locations = [location()]
         self.reviews = dict[str, list[Item]]()  # by location
+        self.largest_page = 50
         self.appearing = list[Item]()  # come after the first page of a list was read
         self.hidden = set[str]()  # ids that lists lack from page 2 on
         self.hidden_in = ORDERS  # of lists
@@ -224,7 +225,7 @@ class FakeGoogle:
 
     def _page(self, items: list[Item], query: dict[str, list[str]]) -> Item:
         start = int(query.get("pageToken", ["0"])[0])
-        size = int(query["pageSize"][0])
+        size = min(int(query["pageSize"][0]), self.largest_page)
         order = query["orderBy"][0]
         ordered = sorted(items, key=lambda item: str(item["updateTime"]), reverse=True)
         if order == "rating desc":
