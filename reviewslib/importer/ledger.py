@@ -186,16 +186,16 @@ class Ledger:
         Google's own export.
         """
         entry = self.entries[id]
-        if id not in self.reviews:
+        was_of_tables = bool(entry.row) and record.format != "table"
+        if was_of_tables:
+            entry.row = ""
+            entry.text = ""
+        is_new = id not in self.reviews
+        if is_new:
             keys = ("id", "author", "rating", "date", "text", "source")
             blank: ReviewInFile = dict.fromkeys(keys)
             self.reviews[id] = blank | {"id": id, "source": entry.source}
-            return True
-        if entry.row and record.format != "table":
-            entry.row = ""
-            entry.text = ""
-            return True
-        return False
+        return is_new or was_of_tables
 
     # ---- Publish: as the owner wants dates, names and pictures ----
 

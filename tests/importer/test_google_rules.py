@@ -6,6 +6,7 @@ from lab.export_lab import (
     Item,
     Shop,
     api_item,
+    dated,
     item,
     moment,
     stamped,
@@ -161,6 +162,21 @@ def test_after_a_lost_state_one_who_reviewed_two_locations_is_not_mixed_up(shop)
     texts = {id: review["text"] for id, review in shop.reviews.items()}
     assert texts[takeout_id(1)] == item(1)["comment"]
     assert texts[takeout_id(2)] == there["comment"]
+
+
+def test_a_row_that_returns_by_google_s_own_export_is_no_row_any_more(shop):
+    # given
+    row = ["Ósk Nr1", "5", moment(1)[:10], item(1)["comment"], "google"]
+    header = "author rating date text source"
+    table = dated(shop.csv(row, header=header), "2025-01-03T00:00:00Z")
+    shop.take(table, *TITLES)
+    shop.take(shop.takeout(20, [2]), "--allow-removals")
+    # when
+    shop.take(shop.takeout(21, [1, 2]))
+    # then
+    entries = shop.state["reviews"].values()
+    assert len(shop.reviews) == 2
+    assert not [entry for entry in entries if "row" in entry]
 
 
 def test_a_review_says_when_its_writer_last_changed_it(shop):

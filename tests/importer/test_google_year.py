@@ -25,7 +25,7 @@ from lab.export_lab import (
     stamped,
     takeout_files,
 )
-from lab.google_lab import OTHER_PLACE, FakeGoogle, GoogleShop, error
+from lab.google_lab import AUTHOR, OTHER_PLACE, FakeGoogle, GoogleShop, error
 
 PLACES = (PLACE, OTHER_PLACE)
 WEEKS = 36
@@ -52,6 +52,11 @@ class Review:
         return f"{self.word} í {self.number}. skipti"
 
     @property
+    def author(self) -> str:
+        """A name that nobody else has when it is short, either."""
+        return f"{AUTHOR}{self.number} Jónsdóttir"
+
+    @property
     def second(self) -> int:
         # Of a minute: two for each review of a week.
         return 2 * (self.number % 30)
@@ -60,6 +65,7 @@ class Review:
         return item(
             self.number,
             place=self.place,
+            reviewer={"displayName": self.author},
             comment=self.text,
             createTime=moment(self.written, self.second),
             updateTime=moment(self.updated, self.second),
@@ -71,6 +77,7 @@ class Review:
         return api_item(
             self.number,
             name=f"accounts/9/locations/{self.place}/reviews/{native_id}",
+            reviewer={"displayName": self.author},
             comment=self.text,
             createTime=moment(self.written, second),
             updateTime=moment(self.updated, second),
@@ -78,7 +85,7 @@ class Review:
 
     def as_row(self) -> list[str]:
         day = moment(self.written)[:10]
-        return [f"Ósk Nr{self.number}", "5", day, self.text, "google"]
+        return [self.author, "5", day, self.text, "google"]
 
 
 def native_id_of(number: int) -> str:
