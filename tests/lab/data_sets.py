@@ -1,10 +1,11 @@
-"""Data sets: the sample as a dataset, and the files of five owners for the snapshots.
+"""Data sets: the sample as a dataset, and the files of eight owners for the snapshots.
 
-The owners are those of the sample, of eight bare reviews, of one review, of none, and of
-3,000. Their files are the same in every run: three stand in `data_sets/`; the largest is
-made of parts in such a file, which repeat.
+The owners are those of the sample, of eight bare reviews, of one review, of none, of
+3,000, and three who write German, Hebrew and Japanese. Their files are the same in every
+run and stand in `data_sets/`; the largest is made of parts in such a file, which repeat,
+and the insights of the three are counted from an `editorial.json`.
 
-Sections: datasets - owners - the bakery - directories.
+Sections: datasets - owners - the bakery with 3,000 reviews - directories.
 """
 
 import json
@@ -16,7 +17,8 @@ from typing import Any
 
 from lab.services import SAMPLE
 from lab.small_files import CONTRACT, loaded
-from reviewslib.dataset.reviews import Dataset, load
+from reviewslib.dataset.insights import compute_insights
+from reviewslib.dataset.reviews import Dataset, load, served_reviews
 from reviewslib.links import service_urls
 
 # Of `reviews.json`, and perhaps of `insights.json`.
@@ -63,9 +65,34 @@ def no_reviews() -> Files:
     return stored(DIRECTORY / "none.json")
 
 
-def german_files() -> Files:
+def many_reviews() -> Files:
     """3,000 reviews in German over fifteen years, oldest first."""
-    return (_german_file(),)
+    return (_many_file(),)
+
+
+def german_files() -> Files:
+    """Sixty reviews of a bakery."""
+    return _counted("german")
+
+
+def hebrew_files() -> Files:
+    """Fourteen reviews of a dentist, some in other languages."""
+    return _counted("hebrew")
+
+
+def japanese_files() -> Files:
+    """Twelve reviews of an inn, some in half-width and full-width letters."""
+    return _counted("japanese")
+
+
+def _counted(name: str) -> Files:
+    """The files of an owner with insights that are counted."""
+    document, editorial = stored(
+        DIRECTORY / f"{name}.json", DIRECTORY / f"{name}_editorial.json"
+    )
+    complete = CONTRACT.reviews_file.complete(document)
+    reviews = served_reviews(complete["reviews"], {})
+    return document, compute_insights(reviews, editorial, {})
 
 
 DATA_SETS: dict[str, Callable[[], Files]] = {
@@ -73,27 +100,30 @@ DATA_SETS: dict[str, Callable[[], Files]] = {
     "bare": bare_files,
     "one": one_review,
     "none": no_reviews,
+    "many": many_reviews,
     "german": german_files,
+    "hebrew": hebrew_files,
+    "japanese": japanese_files,
 }
 
-# ---- The bakery: 3,000 reviews in German, made of parts ----
+# ---- The bakery with 3,000 reviews, made of parts ----
 
-GERMAN_REVIEWS = 3000
+MANY = 3000
 FIRST_DAY = date(2011, 11, 28)
 LAST_DAY = date(2026, 11, 24)
-(PARTS,) = stored(DIRECTORY / "german_parts.json")
+(PARTS,) = stored(DIRECTORY / "many_parts.json")
 
 
 @cache
-def _german_file() -> Any:
-    reviews = [_german_review(number) for number in range(GERMAN_REVIEWS)]
+def _many_file() -> Any:
+    reviews = [_one_of_many(number) for number in range(MANY)]
     return {"business": PARTS["business"], "reviews": reviews}
 
 
-def _german_review(number: int) -> Any:
+def _one_of_many(number: int) -> Any:
     """Different parts, which repeat with different periods, so that few are alike."""
-    day = _german_day(number)
-    text = _german_text(number)
+    day = _day_of(number)
+    text = _text_of(number)
     rating = _part("ratings", number * 7)
     moment = f"{day}T{number % 24:02}:15:00+0{1 + number % 2}:00"
     reply = {"text": "Vielen Dank für Ihre Mühe!", "date": day}
@@ -120,12 +150,12 @@ def _part(kind: str, number: int) -> Any:
     return PARTS[kind][number % len(PARTS[kind])]
 
 
-def _german_day(number: int) -> str:
-    days = (LAST_DAY - FIRST_DAY).days * number // (GERMAN_REVIEWS - 1)
+def _day_of(number: int) -> str:
+    days = (LAST_DAY - FIRST_DAY).days * number // (MANY - 1)
     return (FIRST_DAY + timedelta(days)).isoformat()
 
 
-def _german_text(number: int) -> str:
+def _text_of(number: int) -> str:
     """One to three sentences; a few texts are very long."""
     opening = _part("openings", number)
     middle = _part("middles", number * 5)

@@ -340,7 +340,7 @@ WHOLLY_READ = dataset_of(
     ("dataset", "unmatched", "number"),
     [
         pytest.param(SAMPLE, {}, 65, id="the sample"),
-        pytest.param(dataset_of(*DATA_SETS["german"]()), {}, 25, id="german"),
+        pytest.param(dataset_of(*DATA_SETS["many"]()), {}, 25, id="many"),
         pytest.param(dataset_of(*DATA_SETS["bare"]()), {}, 5, id="bare"),
         pytest.param(HALF_READ, {}, 22, id="half read by a model"),
         pytest.param(WHOLLY_READ, {}, 24, id="wholly read by a model"),
