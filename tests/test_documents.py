@@ -26,7 +26,6 @@ import reviewsd
 from reviewslib import links
 from reviewslib.annotator import command as annotator
 from reviewslib.dataset.contract import resolve
-from reviewslib.dataset.reviews import LARGEST_REVIEW_BYTES
 from reviewslib.importer import command as importer
 from reviewslib.messages import LARGEST_BODY_BYTES
 from reviewslib.process import serving
@@ -35,6 +34,7 @@ from reviewslib.process.work_thread import MAX_WAITING
 from reviewslib.web import app, snapshot
 from reviewslib.web.home_page import html_page
 from reviewslib.web.site import site_of
+from reviewslib.websub.forms import MAX_FORM_BYTES
 
 FILES = [
     ROOT / "README.md",
@@ -251,7 +251,8 @@ def test_the_table_of_limits_is_the_program() -> None:
         "connections": f"`--max-connections`, {Settings().max_connections:,} by default",
         "searches, pages and calls of `/mcp` that are computed": f"1 {jobs}",
         "requests to the hub": f"1 {jobs}",
-        "a review in the file": f"{LARGEST_REVIEW_BYTES / 1024:g} KiB",
+        "form for the hub": f"{MAX_FORM_BYTES / 1024:g} KiB",
+        "the data files": "as [their checks](files.md#check-them) say",
         "`systemctl stop`": f"{math.ceil(serving.BEFORE_STOP_SECONDS + serving.STOP_SECONDS)} seconds",
     }
     rows = dict(table_rows("docs/server.md", "Limits"))

@@ -299,7 +299,7 @@ sys.exit(reviewsd.main(sys.argv[1:]))
         (
             "--subscriptions",
             1,
-            "theirs/websub.sqlite3: [Errno 13] Permission denied: 'theirs/websub.sqlite3'",
+            "theirs/websub.sqlite3: Permission denied",
         ),
         (
             "--no-hub --uds theirs/s --base-url http://x",

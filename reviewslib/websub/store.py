@@ -356,7 +356,9 @@ def naming(path: Path) -> Iterator[None]:
         raise StoreFault(
             f"{path}: another hub uses this directory ({error.strerror})"
         ) from error
-    except (OSError, sqlite3.Error, StoreFault) as error:
+    except OSError as error:
+        raise StoreFault(f"{path}: {error.strerror or error}") from error
+    except (sqlite3.Error, StoreFault) as error:
         raise StoreFault(f"{path}: {error}") from error
 
 
