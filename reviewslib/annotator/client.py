@@ -27,8 +27,8 @@ from reviewslib.annotator.prompts import BadAnswer, Prompt, Reviews, excerpt
 from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.terminal import CommandFailed
 
-# A batch and its parsed answer; or a batch of one review and the reason why it has
-# no answer.
+# A batch and its parsed answer; or a batch that cannot be halved, mostly one review, and
+# the reason why it has no answer.
 Outcome = tuple[Reviews, Json | BadAnswer]
 
 # ---- The server ----
@@ -153,9 +153,7 @@ class Client:
             if not isinstance(answer, BadAnswer):
                 failures_in_a_row = 0
                 yield batch, answer
-            elif len(batch) > 1:
-                requests.halve(batch)
-            else:
+            elif not requests.halve(batch):
                 failures_in_a_row += 1
                 yield batch, answer
             if failures_in_a_row == FAILURES_IN_A_ROW:
@@ -249,11 +247,14 @@ class _Requests:
     def are_left(self) -> bool:
         return bool(self.waiting or self.deadlines)
 
-    def halve(self, batch: Reviews) -> None:
-        """Ask about both halves of a batch, before whatever waits already."""
-        middle = len(batch) // 2
-        self.waiting.appendleft(batch[middle:])
-        self.waiting.appendleft(batch[:middle])
+    def halve(self, batch: Reviews) -> bool:
+        """Ask about both halves of a batch, before whatever waits already.
+
+        Returns whether the batch can be halved.
+        """
+        halves = self.prompt.halves(batch)
+        self.waiting.extendleft(reversed(halves))
+        return bool(halves)
 
     def next_answer(self) -> tuple[Reviews, Json | BadAnswer]:
         """The next batch that is answered. Raises what its request raised."""

@@ -79,11 +79,16 @@ class Reading:
             return
         if prompt is prompts.VOCABULARY:
             self._propose_vocabulary(reviews)
-            if not self._options.yes:
+            prompt, reviews = self._task()
+            if prompt is prompts.VOCABULARY:
+                say(
+                    "No two answers have an aspect in common: choose from the proposed."
+                )
+            if prompt is prompts.VOCABULARY or not self._options.yes:
                 say("Then give the same command again.")
                 return
         try:
-            self._annotate(*self._task())
+            self._annotate(prompt, reviews)
             if self._options.summary:
                 self._propose_summary()
         finally:
@@ -121,7 +126,8 @@ class Reading:
     def _propose_summary(self) -> None:
         """One request: a summary rests on as many reviews as fit into one."""
         reviews = prompts.spread(self._sources().reviews)
-        batch = next(prompts.SUMMARY.batches(reviews, self._model), [])
+        batches = prompts.SUMMARY.batches(reviews, self._model)
+        batch = batches[0] if batches else []
         self._propose(prompts.SUMMARY, batch, lambda answers: answers[0])
 
     def _annotate(self, prompt: Prompt, reviews: Reviews) -> None:
@@ -164,7 +170,10 @@ class Reading:
             f"{EDITORIAL_FILE} now has {', '.join(proposals)}."
             " Check them, and change what you like."
         )
-        say(f"What begins with {PROPOSED} is not used until you remove this prefix.")
+        say(
+            f"What begins with {PROPOSED} is not used until you remove this prefix,"
+            " or move its entries."
+        )
 
     def _outcomes(self, prompt: Prompt, reviews: Reviews) -> Iterator[Outcome]:
         """The outcomes of a prompt; the progress is reported after each."""

@@ -9,10 +9,11 @@ Sections: requests and answers - annotations - the vocabulary - the summary.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from importlib import resources
+from itertools import chain
 from typing import NamedTuple
 
 from jsonschema import Draft202012Validator
@@ -23,6 +24,7 @@ from reviewslib.dataset.strict_json import Json, NotJson, Object, decode, encode
 from reviewslib.dataset.text import folded_words
 from reviewslib.dataset.vocabulary import (
     PROPOSED,
+    PROPOSED_KEY,
     SENTIMENTS,
     entry_keys,
     vocabulary_of,
@@ -45,6 +47,11 @@ class BadAnswer(ValueError):
     """An unusable answer; the text gives the reason."""
 
 
+def _id_of(review: Object) -> str:
+    id: str = review["id"]
+    return id
+
+
 class Prompt(NamedTuple):
     """A task for the model over a batch of reviews, which are numbered from 1."""
 
@@ -53,6 +60,9 @@ class Prompt(NamedTuple):
     schema: Schema  # of the answer
     vocabulary: Sequence[str] = ()  # lines that follow the instructions
     entries: Sequence[str] = ()  # the `entry_keys` of the vocabulary
+    # Reviews for which it is the same are in the same request.
+    group: Callable[[Object], str] = _id_of
+    least_requests: int = 1  # if there are so many groups
 
     def request(
         self, reviews: Reviews, model: str, limit_key: str = "max_tokens"
@@ -81,18 +91,46 @@ class Prompt(NamedTuple):
             limit_key: tokens,
         }
 
-    def batches(self, reviews: Reviews, model: str) -> Iterator[Reviews]:
-        """Split reviews into batches that fit.
+    def batches(self, reviews: Reviews, model: str) -> list[Reviews]:
+        """Split reviews into batches that fit, of whole groups.
 
-        A review that is too long for any batch is a batch of its own.
+        A review that is too long for any batch is a batch of its own. Of a group that
+        is, the last reviews are left out.
         """
-        start = 0
-        for end in range(1, len(reviews)):
-            if not self._fits(reviews[start : end + 1], model):
-                yield reviews[start:end]
-                start = end
-        if reviews:
-            yield reviews[start:]
+        batches: list[Reviews] = []
+        batch: list[Object] = []
+        for group in self._groups(reviews):
+            fitting = self._beginning_that_fits(group, model)
+            if batch and not self._fits([*batch, *fitting], model):
+                batches.append(batch)
+                batch = []
+            batch = [*batch, *fitting]
+        if batch:
+            batches.append(batch)
+        if 0 < len(batches) < self.least_requests:
+            return self.halves(batch) or batches
+        return batches
+
+    def halves(self, batch: Reviews) -> list[Reviews]:
+        """Both halves of a batch, of whole groups; none if it is a single group."""
+        groups = self._groups(batch)
+        middle = len(groups) // 2
+        if not middle:
+            return []
+        halves = (groups[:middle], groups[middle:])
+        return [list(chain.from_iterable(half)) for half in halves]
+
+    def _groups(self, reviews: Reviews) -> list[Reviews]:
+        """The groups in the order of their first reviews."""
+        groups: dict[str, list[Object]] = {}
+        for review in reviews:
+            groups.setdefault(self.group(review), []).append(review)
+        return list(groups.values())
+
+    def _beginning_that_fits(self, group: Reviews, model: str) -> Reviews:
+        while len(group) > 1 and not self._fits(group, model):
+            group = group[:-1]
+        return group
 
     def _fits(self, reviews: Reviews, model: str) -> bool:
         request = self.request(reviews, model)
@@ -185,12 +223,40 @@ def _line_of(entry: Object) -> str:
     return f"- {entry['id']}: {', '.join(names)}"
 
 
+# Of a phrase; eight words were asked for. What is longer is no phrase to show.
+MAX_PHRASE_CHARACTERS = 200
+
+
 def _annotations(reviews: Reviews, answer: Object) -> dict[str, Json]:
-    """The lists of each annotation by review id."""
-    lists = sorted(answer["reviews"], key=lambda lists: lists["n"])
-    if [each.pop("n") for each in lists] != [*range(1, len(reviews) + 1)]:
+    """The lists of each annotation by review id, bounded by the vocabulary."""
+    by_number = sorted(answer["reviews"], key=lambda lists: lists["n"])
+    if [lists["n"] for lists in by_number] != [*range(1, len(reviews) + 1)]:
         raise BadAnswer("the answer omits or repeats reviews")
-    return {review["id"]: each for review, each in zip(reviews, lists, strict=True)}
+    annotations: dict[str, Json] = {}
+    for review, lists in zip(reviews, by_number, strict=True):
+        annotations[review["id"]] = {
+            kind: _different(kind, items)
+            for kind, items in lists.items()
+            if kind != "n"
+        }
+    return annotations
+
+
+def _different(kind: str, items: Sequence[Json]) -> list[Json]:
+    """A list of an annotation without repetitions: each aspect once with a sentiment."""
+    if kind != "aspects":
+        return list(dict.fromkeys(items))
+    mentions: dict[tuple[str, str], Json] = {}
+    for mention in items:
+        judgement = mention["id"], mention["sentiment"]
+        mentions.setdefault(judgement, _with_short_phrase(mention))
+    return list(mentions.values())
+
+
+def _with_short_phrase(mention: Object) -> Object:
+    if len(mention["phrase"] or "") > MAX_PHRASE_CHARACTERS:
+        return {**mention, "phrase": None}
+    return mention
 
 
 # ---- The vocabulary: keys of an EditorialFile, which the owner may change ----
@@ -204,10 +270,22 @@ MAX_ENTRIES = {"aspects": 10, "topics": 10, "technicians": 30, "services": 30}
 ONLY_PROPOSED_KINDS = ("technicians", "services")
 # One or two words were asked for; what is longer is a sentence, not a label.
 MAX_LABEL_CHARACTERS = 60
+# A label enters by itself if so many answers have it. Reviews of one author are in one
+# request, so that the words of one customer alone never become a name of an aspect.
+MIN_ANSWERS = 2
+WORD = re.compile(r"\w+")
+
+
+def _author_of(review: Object) -> str:
+    return folded_words(review["author"])
+
+
 VOCABULARY = Prompt(
     name="vocabulary",
     parse=lambda _, answer: answer,
     schema=PROMPTS["vocabulary"]["schema"],
+    group=_author_of,
+    least_requests=MIN_ANSWERS,
 )
 
 
@@ -223,32 +301,50 @@ def spread(reviews: Reviews) -> list[Object]:
 def proposed_vocabulary(answers: Sequence[Object]) -> dict[str, Json]:
     """Entries for the most frequent labels in answers to VOCABULARY.
 
-    Nothing if there are no aspects.
+    Under `proposed_…` stand the labels of one answer alone, and those of
+    ONLY_PROPOSED_KINDS. Nothing if there are no aspects.
     """
-    entries = {kind: _frequent_entries(answers, kind) for kind in MAX_ENTRIES}
-    if not entries["aspects"]:
-        return {}
-    only_proposed = {kind: entries.pop(kind) for kind in ONLY_PROPOSED_KINDS}
-    proposals: dict[str, Json] = dict(entries)
-    if any(only_proposed.values()):
-        proposals[f"{PROPOSED}entities"] = only_proposed
+    proposals: dict[str, Json] = {}
+    entities: dict[str, Json] = {}
+    for kind, most in MAX_ENTRIES.items():
+        labels = _labels_by_id(answers, kind)
+        if kind == "aspects" and not labels:
+            return {}
+        if kind in ONLY_PROPOSED_KINDS:
+            entities[kind] = _entries(labels)[:most]
+            continue
+        shared = {id: said for id, said in labels.items() if len(said) >= MIN_ANSWERS}
+        single = {id: said for id, said in labels.items() if id not in shared}
+        if shared:
+            proposals[kind] = _entries(shared)[:most]
+        if single:
+            proposals[PROPOSED + kind] = _entries(single)[:most]
+    if any(entities.values()):
+        proposals[f"{PROPOSED}entities"] = entities
     return proposals
 
 
-def _frequent_entries(answers: Sequence[Object], kind: str) -> list[dict[str, str]]:
-    """The entries of one kind; a label has the spelling of its first occurrence."""
-    spellings = dict[str, str]()
-    counts = Counter[str]()
+def _labels_by_id(answers: Sequence[Object], kind: str) -> dict[str, list[str]]:
+    """By id: the label as each answer that has it spells it, at its first place."""
+    labels: dict[str, list[str]] = {}
     for answer in answers:
+        said: dict[str, str] = {}
         for label in answer[kind]:
             spaced = " ".join(label.split())
-            if 0 < len(spaced) <= MAX_LABEL_CHARACTERS:
-                name = folded_words(spaced)
-                spellings.setdefault(name, spaced)
-                counts[name] += 1
+            id = "-".join(WORD.findall(folded_words(spaced)))
+            if id and len(spaced) <= MAX_LABEL_CHARACTERS:
+                said.setdefault(id, spaced)
+        for id, spelling in said.items():
+            labels.setdefault(id, []).append(spelling)
+    return labels
+
+
+def _entries(labels: Mapping[str, Sequence[str]]) -> list[dict[str, Json]]:
+    """Entries that wait for a look of the owner, those of most answers first."""
+    ranked = sorted(labels.items(), key=lambda item: -len(item[1]))
     return [
-        {"id": name.replace(" ", "-"), "label": spellings[name]}
-        for name, _ in counts.most_common(MAX_ENTRIES[kind])
+        {"id": id, "label": spellings[0], PROPOSED_KEY: True}
+        for id, spellings in ranked
     ]
 
 

@@ -30,7 +30,8 @@ def prompt_of(name: str) -> Prompt:
 
 def reviews(*texts: str | None) -> list[Object]:
     return [
-        {"id": f"r{n}", "author": "Ann", "text": text} for n, text in enumerate(texts)
+        {"id": f"r{n}", "author": f"Ann {n}", "text": text}
+        for n, text in enumerate(texts)
     ]
 
 
@@ -96,30 +97,209 @@ def test_an_answer_in_another_order_is_that_of_its_numbers() -> None:
     }
 
 
-def test_entries_are_the_most_frequent_labels_cleaned_and_bounded() -> None:
-    labels = (
-        ["Price", " A\nB "],
-        ["price", "Wait", "", "x" * 61],
-        ["wait", "x" * 60, "B"],
-    )
-    many = {kind: [*map(str, range(99)), "x" * 60] for kind in LABELS}
-    proposals = prompts.proposed_vocabulary(
-        [many | {"aspects": names} for names in labels]
-    )
-    entries = [
-        ("price", "Price"),
-        ("wait", "Wait"),
-        ("a-b", "A B"),
-        ("x" * 60, "x" * 60),
-        ("b", "B"),
+# ---- Reviews of an author stay together ----
+
+
+def by_authors(*authors: str, text: str = "Fine.") -> list[Object]:
+    """A review with the same text by each of these authors."""
+    return [
+        {"id": f"r{n}", "author": author, "text": f"{text} {n}"}
+        for n, author in enumerate(authors)
     ]
-    assert proposals["aspects"] == [{"id": id, "label": label} for id, label in entries]
+
+
+def authors_in(batches: list[Any]) -> list[set[str]]:
+    return [{review["author"] for review in batch} for batch in batches]
+
+
+@given(
+    authors=st.lists(st.sampled_from("abcdefgh"), max_size=40),
+    length=st.sampled_from([10, 500, 3000]),
+)
+def test_all_that_is_read_of_an_author_is_in_one_request(
+    authors: list[str], length: int
+) -> None:
+    batches = prompts.VOCABULARY.batches(by_authors(*authors, text="x" * length), "m")
+
+    halved = [half for batch in batches for half in prompts.VOCABULARY.halves(batch)]
+    for requests in (batches, halved):
+        named = [author for names in authors_in(requests) for author in names]
+        assert len(named) == len(set(named))
+    assert set().union(*authors_in(batches)) == set(authors)
+
+
+@pytest.mark.parametrize(
+    ("authors", "sizes"),
+    [
+        pytest.param(["Ann", "Bo"], [1, 1], id="two authors"),
+        pytest.param(["Ann", "Bo", "Cy"], [1, 2], id="three authors"),
+        pytest.param(["Ann", "ANN ", "Bo"], [2, 1], id="a name in other letters"),
+        pytest.param(["Ann", "Ann"], [2], id="one author"),
+        pytest.param([], [], id="nobody"),
+    ],
+)
+def test_a_vocabulary_is_read_in_two_requests_at_least(
+    authors: list[str], sizes: list[int]
+) -> None:
+    batches = prompts.VOCABULARY.batches(by_authors(*authors), "m")
+
+    assert [len(batch) for batch in batches] == sizes
+
+
+def test_a_batch_of_one_author_is_not_halved() -> None:
+    assert prompts.VOCABULARY.halves(by_authors("Ann", "Ann", "Ann")) == []
+
+
+def test_of_an_author_of_many_reviews_as_many_are_read_as_fit() -> None:
+    reviews = by_authors(*["Ann"] * 9, "Bo", text="x" * 1000)
+
+    batches = prompts.VOCABULARY.batches(reviews, "m")
+
+    first, second = batches
+    assert [review["id"] for review in first] == ["r0", "r1", "r2", "r3"]
+    assert [review["id"] for review in second] == ["r9"]
+
+
+# ---- The vocabulary ----
+
+
+def proposals_of(*answers: list[str]) -> Any:
+    """What is proposed after answers with these labels of aspects."""
+    empty: Object = {kind: [] for kind in LABELS}
+    proposals = prompts.proposed_vocabulary(
+        [empty | {"aspects": labels} for labels in answers]
+    )
     assert not list(CONTRACT.editorial_file.violations(proposals))
-    counts = {
-        kind: len(entries)
-        for kind, entries in (proposals | proposals["proposed_entities"]).items()
+    return proposals
+
+
+def entry(id: str, label: str) -> Object:
+    return {"id": id, "label": label, "proposed": True}
+
+
+def test_a_label_of_two_answers_is_an_entry_and_one_of_a_single_answer_is_not() -> None:
+    proposals = proposals_of(["Price", "Wait"], ["Wait", "Say: closed"])
+
+    assert proposals == {
+        "aspects": [entry("wait", "Wait")],
+        "proposed_aspects": [
+            entry("price", "Price"),
+            entry("say-closed", "Say: closed"),
+        ],
     }
-    assert (counts["topics"], counts["technicians"], counts["services"]) == (10, 30, 30)
+
+
+def test_a_label_that_one_answer_has_twice_has_one_answer() -> None:
+    proposals = proposals_of(["Closed", "closed", " CLOSED"], [])
+
+    assert proposals == {"proposed_aspects": [entry("closed", "Closed")]}
+
+
+def test_labels_of_more_answers_come_first() -> None:
+    proposals = proposals_of(["a", "b"], ["b", "a"], ["b"])
+
+    assert proposals["aspects"] == [entry("b", "b"), entry("a", "a")]
+
+
+@pytest.mark.parametrize(
+    ("label", "entries"),
+    [
+        pytest.param(" A\nB ", [entry("a-b", "A B")], id="blanks"),
+        pytest.param("Dr. Albrecht", [entry("dr-albrecht", "Dr. Albrecht")], id="dots"),
+        pytest.param("Größe/Maß", [entry("grösse-mass", "Größe/Maß")], id="letters"),
+        pytest.param("x" * 60, [entry("x" * 60, "x" * 60)], id="the longest"),
+        pytest.param("x" * 61, [], id="a sentence"),
+        pytest.param("!?", [], id="no word"),
+        pytest.param("", [], id="nothing"),
+    ],
+)
+def test_an_id_is_words_and_hyphens(label: str, entries: list[Object]) -> None:
+    proposals = proposals_of(["Price", label], ["Price", label])
+
+    assert proposals["aspects"] == [entry("price", "Price"), *entries]
+
+
+def test_labels_with_the_same_id_are_one_entry() -> None:
+    proposals = proposals_of(["Dr. Albrecht"], ["Dr Albrecht"])
+
+    assert proposals == {"aspects": [entry("dr-albrecht", "Dr. Albrecht")]}
+
+
+def test_people_and_services_are_proposed_whatever_the_answers_have() -> None:
+    answer = LABELS | {"technicians": ["Hana"], "services": ["Massage"]}
+
+    proposals = prompts.proposed_vocabulary([answer, answer])
+
+    assert proposals["proposed_entities"] == {
+        "technicians": [entry("hana", "Hana")],
+        "services": [entry("massage", "Massage")],
+    }
+    assert "entities" not in proposals
+
+
+@pytest.mark.parametrize(
+    ("answers", "places"),
+    [
+        pytest.param(1, ["proposed_aspects", "proposed_topics"], id="one answer"),
+        pytest.param(2, ["aspects", "topics"], id="two answers"),
+    ],
+)
+def test_no_list_is_longer_than_people_read(answers: int, places: list[str]) -> None:
+    many = {kind: [f"word {n}" for n in range(99)] for kind in LABELS}
+
+    proposals = prompts.proposed_vocabulary([many] * answers)
+
+    assert [len(proposals[place]) for place in places] == [10, 10]
+    entities = proposals["proposed_entities"].values()
+    assert [len(entries) for entries in entities] == [30, 30]
+
+
+def test_without_any_aspect_nothing_is_proposed() -> None:
+    answer = LABELS | {"aspects": []}
+
+    assert prompts.proposed_vocabulary([answer, answer]) == {}
+
+
+# ---- What an annotations file may hold ----
+
+
+def annotated(*mentions: Object, technicians: Any = ()) -> Any:
+    """The parsed answer about one review with these mentions of aspects."""
+    said = {"n": 1, "aspects": list(mentions), "technicians": list(technicians)}
+    return answered("annotations", reviews("Dear."), {"reviews": [said]})["r0"]
+
+
+def mention(sentiment: str, phrase: str | None = None) -> Object:
+    return {"id": "price", "sentiment": sentiment, "phrase": phrase}
+
+
+def test_ids_that_a_model_repeats_are_one() -> None:
+    said = annotated(technicians=["hana"] * 999)
+
+    assert said["technicians"] == ["hana"]
+
+
+def test_an_aspect_stands_once_with_each_sentiment() -> None:
+    repeated = [mention("positive", "a"), mention("negative"), mention("positive", "b")]
+
+    said = annotated(*repeated * 99)
+
+    assert said["aspects"] == [mention("positive", "a"), mention("negative")]
+
+
+@pytest.mark.parametrize(
+    ("length", "is_kept"),
+    [pytest.param(200, True, id="kept"), pytest.param(201, False, id="dropped")],
+)
+def test_a_long_text_is_no_phrase(length: int, is_kept: bool) -> None:
+    phrase = "x" * length
+
+    (said,) = annotated(mention("positive", phrase))["aspects"]
+
+    assert said["phrase"] == (phrase if is_kept else None)
+
+
+# ---- The summary ----
 
 
 FAQ: Object = {"question": "Dear?", "answer": "Yes.", "review_ids": ["r1"]}
