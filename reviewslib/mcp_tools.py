@@ -228,8 +228,8 @@ QUESTION = Parameter(
     name="query",
     kind="text",
     description=(
-        "Only entries whose question or answer has this text or its words, in any case."
-        " Absent: all."
+        "Only entries whose question or answer has this text, else any of its words, in"
+        " any case. Absent: all."
     ),
 )
 PERIOD = Parameter(
@@ -445,7 +445,7 @@ def get_faq(dataset: Dataset, query: str | None) -> bytes:
         if text in loosen(entry["question"]) or text in loosen(entry["answer"])
     ]
     if not matches:
-        matches = dataset.hint_index.questions.with_words(long_words(text))
+        matches = dataset.hint_index.questions.with_any(long_words(text))
     result: dict[str, Json] = {"matched": len(matches), "faq": matches}
     if not matches:
         result["hints"] = [entry["question"] for entry in faq[:MAX_LISTED]]

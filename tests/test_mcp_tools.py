@@ -472,6 +472,25 @@ def test_the_list_of_tools_is_short_enough_for_the_start_of_every_conversation()
     assert len(listed) <= LARGEST_LIST
 
 
+def test_questions_with_most_of_the_words_come_first() -> None:
+    faq = [
+        {"question": "Time?", "answer": "Mornings.", "review_ids": []},
+        {"question": "Loud?", "answer": "No.", "review_ids": []},
+        {
+            "question": "How long?",
+            "answer": "The waiting times vary.",
+            "review_ids": [],
+        },
+        {"question": "Waits?", "answer": "Short.", "review_ids": []},
+    ]
+    toolbox = toolbox_with(a_file(review()), {"faq": faq})
+
+    found = structured("get_faq", {"query": "time of the wait"}, toolbox)
+
+    asked = [entry["question"] for entry in found["faq"]]
+    assert asked == ["How long?", "Time?", "Waits?"]
+
+
 def test_a_review_with_an_odd_id_is_found_by_id_and_by_page_url() -> None:
     toolbox = toolbox_with(a_file(review("a b/c?é#%41~/reviews/x")))
     (served,) = structured("get_recent_reviews", toolbox=toolbox)["reviews"]

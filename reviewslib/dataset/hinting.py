@@ -53,7 +53,7 @@ from reviewslib.dataset.text import (
     loosen,
     words_in,
 )
-from reviewslib.dataset.vocabulary import KINDS
+from reviewslib.dataset.vocabulary import ENTITY_KINDS
 
 # Of a value. Names and questions are shorter; each comparison grows with the length.
 MAX_COMPARED_CHARACTERS = 500
@@ -124,8 +124,15 @@ def _services_meant(dataset: Dataset, value: str) -> list[str]:
     return [service.label for service in services if service.id in ids]
 
 
+# What most questions are about comes first.
+LISTED_KINDS = ("aspects", "topics", *ENTITY_KINDS)
+
+
 def _known_subjects(dataset: Dataset) -> list[str]:
-    return [_called(it.key, it) for it in _offered(dataset, *KINDS)]
+    known = []
+    for kind in LISTED_KINDS:
+        known += [_called(it.key, it) for it in _offered(dataset, kind)]
+    return known
 
 
 def _known_people(dataset: Dataset) -> list[str]:
@@ -140,10 +147,8 @@ def _known_services(dataset: Dataset) -> list[str]:
     return known
 
 
-def _offered(dataset: Dataset, *kinds: str) -> Iterator[Subject]:
-    for subject in dataset.subjects.by_key.values():
-        if subject.is_offered and subject.kind in kinds:
-            yield subject
+def _offered(dataset: Dataset, kind: str) -> list[Subject]:
+    return [it for it in dataset.subjects.of_kind(kind) if it.is_offered]
 
 
 def _called(name: str, subject: Subject) -> str:

@@ -63,6 +63,10 @@ class NothingKnown:
         )
 
 
+# Known names in a hint: those of a business with a page of insights.
+MAX_KNOWN = 40
+
+
 @dataclass(frozen=True, slots=True)
 class UnknownName:
     """Nothing is called `value`."""
@@ -75,7 +79,7 @@ class UnknownName:
     texts: int  # reviews with the value in their text
 
     def __str__(self) -> str:
-        known = known_names(self.plural, self.value, self.known)
+        known = known_names(self.plural, self.value, self.known, MAX_KNOWN)
         texts = _in_texts("it", self.texts)
         return f"No {self.noun} is called “{echo(self.value)}”. {known}. {texts}."
 

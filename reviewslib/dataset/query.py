@@ -116,8 +116,10 @@ def nearest(name: str, names: Iterable[str]) -> str:
     return "; none is accepted"
 
 
-def known_names(plural: str, value: str, names: Iterable[str]) -> str:
-    """A list of `names`, for a message about the unknown name `value`.
+def known_names(
+    plural: str, value: str, names: Iterable[str], limit: int = MAX_LISTED
+) -> str:
+    """A list of at most `limit` `names`, for a message about the unknown name `value`.
 
     Those with a similar word come first. `plural` says what they name, such as
     "services".
@@ -126,9 +128,9 @@ def known_names(plural: str, value: str, names: Iterable[str]) -> str:
     if not choices:
         return f"No {plural} are known"
     choices = _similar_first(value, choices)
-    listed = "; ".join(map(echo, choices[:MAX_LISTED]))
-    if len(choices) > MAX_LISTED:
-        listed += f" and {len(choices) - MAX_LISTED} more"
+    listed = "; ".join(map(echo, choices[:limit]))
+    if len(choices) > limit:
+        listed += f" and {len(choices) - limit} more"
     return f"Known {plural}: {listed}"
 
 

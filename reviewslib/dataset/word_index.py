@@ -9,7 +9,7 @@ Sections: an index of words - where hints look.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -43,6 +43,18 @@ class WordIndex(Generic[Item]):
             return []
         chosen = frozenset.intersection(*places) or min(known, key=len)
         return [self.items[place] for place in sorted(chosen)]
+
+    def with_any(self, words: Iterable[str]) -> list[Item]:
+        """The items that have any of the loosened `words`, those with most of them first.
+
+        Endings may differ.
+        """
+        counts = Counter[int]()
+        for word in words:
+            counts.update(self._places_of(word))
+        # Sorted first, so that equals keep the order of the items.
+        ranked = sorted(sorted(counts), key=counts.__getitem__, reverse=True)
+        return [self.items[place] for place in ranked]
 
     def _places_of(self, word: str) -> frozenset[int]:
         return frozenset().union(*(self.places[it] for it in alike(word, self.words)))

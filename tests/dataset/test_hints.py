@@ -23,6 +23,7 @@ from reviewslib.dataset.hints import (
     NothingKnown,
     OneFilterLess,
     OtherWords,
+    UnknownName,
     Unmentioned,
     WordBeginning,
 )
@@ -264,6 +265,23 @@ def test_where_no_text_has_a_label_its_value_is_counted() -> None:
 
 def test_what_is_mentioned_but_not_with_the_other_filters_is_not_unmentioned() -> None:
     assert hints_of(Unmentioned, mentions="gentle", rating=1) == []
+
+
+def test_known_subjects_are_listed_with_aspects_then_topics_first() -> None:
+    (hint,) = hints_of(UnknownName, mentions="unknown")
+
+    assert hint.known == [
+        "aspects/wait (Waiting time)",
+        "topics/gentle (Gentle with the nervous)",
+    ]
+
+
+def test_at_most_forty_names_are_listed() -> None:
+    names = [f"n{number}" for number in range(42)]
+
+    sentence = str(UnknownName("mentions", "subject", "subjects", "x", names, 0))
+
+    assert "; n39 and 2 more." in sentence
 
 
 @pytest.mark.parametrize("parameter", ["mentions", "sentiment"])
