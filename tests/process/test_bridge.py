@@ -144,6 +144,22 @@ def test_a_large_response_is_sent_in_parts() -> None:
     assert max(sizes) <= asgi.PART_BYTES
 
 
+@pytest.mark.parametrize(
+    "response",
+    [
+        pytest.param(Response(200, (), b"small"), id="small"),
+        pytest.param(LARGE, id="large"),
+    ],
+)
+def test_only_the_last_part_says_that_no_more_comes(response: Response) -> None:
+    bridge = bridge_to(large, response)
+
+    _, *parts, last = asyncio.run(sent(bridge))
+
+    assert last["more_body"] is False
+    assert [part for part in parts if not part["more_body"]] == []
+
+
 def test_no_more_is_sent_to_a_peer_that_has_left() -> None:
     bridge = bridge_to(large, LARGE)
 
