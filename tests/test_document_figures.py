@@ -10,7 +10,7 @@ import pytest
 from lab.services import ROOT
 
 import hub
-from reviewslib import files
+from reviewslib import files, messages
 from reviewslib.annotator import client, command, prompts
 from reviewslib.dataset import figures, query, reading, reviews, subjects, text
 from reviewslib.dataset.contract import resolve
@@ -113,6 +113,18 @@ SENTENCES = {
     ],
     "docs/without-a-server.md": [
         f"Above {crawl.MAX_SITE_BYTES // MB} MB nothing is written",
+    ],
+    "reviewslib/web/templates/common.txt": [
+        f"web pages, {list_page.PAGE_SIZE} a page",
+        f"The {reviews.NEWEST_REVIEWS} newest reviews as a JSON Feed",
+        f"The {reviews.NEWEST_REVIEWS} newest reviews as an Atom feed",
+    ],
+    "reviewslib/openapi.json": [
+        f"The {reviews.NEWEST_REVIEWS} newest reviews that pass every filter",
+        f"The {reviews.NEWEST_REVIEWS} newest reviews as a JSON Feed 1.1",
+        f"The {reviews.NEWEST_REVIEWS} newest reviews as an Atom feed (RFC 4287)",
+        f"One message of at most {messages.LARGEST_BODY_BYTES // KIB} KiB",
+        f"page 1 has the newest {list_page.PAGE_SIZE} reviews",
     ],
     "docs/your-website.md": [
         f"the number of reviews, {EMBEDDED['minimum']} to {EMBEDDED['maximum']}",

@@ -602,9 +602,15 @@ def test_a_shell_reads_every_curl_line_as_it_is_meant() -> None:
         strange.hub,
     ]
     lines = curl_lines(llms_text(site(SAMPLE, strange)).decode())
-    assert len(commands) == 14
     assert lines
     assert all(line in shown for line in lines)
+
+
+def test_no_example_for_a_terminal_prints_the_pages_of_the_list() -> None:
+    commands = curl_lines(llms_text(site(SAMPLE)).decode())
+
+    assert commands
+    assert [line for line in commands if line.endswith(URLS.review_list)] == []
 
 
 def test_no_document_mentions_a_hub_that_is_turned_off() -> None:
