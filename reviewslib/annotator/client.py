@@ -80,6 +80,9 @@ RETRY_AFTER_DIGITS = 9
 # Newer models of OpenAI refuse max_tokens and name what they want instead.
 OTHER_LIMIT_KEY = re.compile(rb"\bmax_(?!tokens)\w*tokens\b")
 
+# Between two looks at the clock while no answer comes: a minute's line is on time.
+WAKE_SECONDS = 1
+
 # After so many single reviews the fault is that of the server or the model, not of
 # a review.
 FAILURES_IN_A_ROW = 5
@@ -139,13 +142,18 @@ class Client:
             self.key = _key_in(text, f"the environment variable {name}")
 
     def outcomes(
-        self, prompt: Prompt, reviews: Reviews, parallel: int
+        self,
+        prompt: Prompt,
+        reviews: Reviews,
+        parallel: int,
+        waiting: Callable[[], None],
     ) -> Iterator[Outcome]:
         """Ask the model about all reviews; a batch without a usable answer is halved.
 
-        Raises CommandFailed, also if an answer takes longer than the timeout.
+        While no answer comes, `waiting` is called from time to time. Raises
+        CommandFailed, also if an answer takes longer than the timeout.
         """
-        requests = _Requests(self, prompt, parallel)
+        requests = _Requests(self, prompt, parallel, waiting)
         requests.waiting.extend(prompt.batches(reviews, self.model))
         failures_in_a_row = 0
         while requests.are_left():
@@ -238,6 +246,7 @@ class _Requests:
     client: Client
     prompt: Prompt
     parallel: int
+    while_waiting: Callable[[], None]
     waiting: deque[Reviews] = field(default_factory=deque)
     # By id of the first review of a batch: when its answer is too late, as
     # `time.monotonic` counts.
@@ -260,18 +269,25 @@ class _Requests:
         """The next batch that is answered. Raises what its request raised."""
         while self.waiting and len(self.deadlines) < self.parallel:
             self._begin(self.waiting.popleft())
-        left = min(self.deadlines.values()) - time.monotonic()
-        try:
-            batch, answer = self.answers.get(timeout=max(0, left))
-        except Empty:
-            raise CommandFailed(
-                f"no answer within {self.client.timeout} s;"
-                " raise --timeout if the server is slow"
-            ) from None
+        batch, answer = self._waited_for()
         del self.deadlines[batch[0]["id"]]
         if isinstance(answer, Exception) and not isinstance(answer, BadAnswer):
             raise answer
         return batch, answer
+
+    def _waited_for(self) -> tuple[Reviews, Json | Exception]:
+        """The next answer, whatever it is. Raises CommandFailed if it is too late."""
+        while True:
+            left = min(self.deadlines.values()) - time.monotonic()
+            try:
+                return self.answers.get(timeout=min(max(0, left), WAKE_SECONDS))
+            except Empty:
+                if left <= 0:
+                    raise CommandFailed(
+                        f"no answer within {self.client.timeout} s;"
+                        " raise --timeout if the server is slow"
+                    ) from None
+                self.while_waiting()
 
     def _begin(self, batch: Reviews) -> None:
         self.deadlines[batch[0]["id"]] = time.monotonic() + self.client.timeout

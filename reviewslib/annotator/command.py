@@ -62,6 +62,8 @@ class Reading:
         self._model = options.model
         self._clock = clock
         self._contract = shipped_contract()
+        # Reviews that got a usable answer.
+        self._read_count = 0
 
     def run(self) -> None:
         """Carry out the command.
@@ -141,6 +143,7 @@ class Reading:
                 lists: Json = {batch[0]["id"]: {"failed": str(answer)}}
             else:
                 lists = answer
+                self._read_count += len(batch)
             with self._changes() as changes:
                 before = files.content_of(self._options.data / ANNOTATIONS_FILE)
                 after = mentions.extended_annotations(
@@ -180,7 +183,7 @@ class Reading:
         progress = Progress(len(reviews), self._clock)
         try:
             for outcome in self._client.outcomes(
-                prompt, reviews, self._options.parallel
+                prompt, reviews, self._options.parallel, progress.tick
             ):
                 yield outcome
                 progress.add(len(outcome[0]))
@@ -191,7 +194,23 @@ class Reading:
         with self._changes() as changes:
             count = self._count()
             changes |= count.contents
-        say(*count.lines, "The insights are counted.")
+        say(*count.lines, self._end_text(), "The insights are counted.")
+
+    def _end_text(self) -> str:
+        """What became of the reviews with words."""
+        sources = self._sources()
+        worded = [review for review in sources.reviews if mentions.has_words(review)]
+        left = {review["id"] for review in mentions.unread_reviews(*sources)}
+        current = mentions.current_annotations(worded, sources.annotations)["reviews"]
+        failed = [
+            id for id, said in current.items() if said.get("failed") and id not in left
+        ]
+        # What nobody had to read again, whoever read it before.
+        reused = len(worded) - self._read_count - len(failed) - len(left)
+        return (
+            f"reviews with words: {self._read_count} read, {reused} reused,"
+            f" {len(failed)} failed, {len(left)} left"
+        )
 
     def _count(self) -> Count:
         return counting.count(self._contract, self._contents(), datetime.now(UTC))
@@ -241,12 +260,21 @@ class Progress:
     def add(self, count: int) -> None:
         """Count reviews that were read, and say so when it is time."""
         self._count += count
-        now = self._clock()
         if self._is_terminal:
+            now = self._clock()
             print(f"{START_OF_LINE}{self._line(now)}", end="", flush=True)
-        elif now >= self._reported + SECONDS_BETWEEN_LINES:
-            self._reported = now
-            say(self._line(now))
+        else:
+            self.tick()
+
+    def tick(self) -> None:
+        """Without a terminal, say how far it is if a minute has passed."""
+        if self._is_terminal:
+            return
+        now = self._clock()
+        if now < self._reported + SECONDS_BETWEEN_LINES:
+            return
+        self._reported = now
+        say(self._line(now))
 
     def end(self) -> None:
         """Leave the changing line as it is; what follows begins below."""
@@ -255,12 +283,12 @@ class Progress:
 
     def _line(self, now: float) -> str:
         left = self._total - self._count
+        line = f"{self._count} read, {left} left"
         # The first answer may come within the clock's resolution.
         a_minute = self._count / max(now - self._start, 1) * 60
-        return (
-            f"{self._count} read, {left} left, {a_minute:.0f} a minute,"
-            f" {left / a_minute:.0f} min left"
-        )
+        if a_minute:
+            line += f", {a_minute:.0f} a minute, {left / a_minute:.0f} min left"
+        return line
 
 
 # ---- The command line ----

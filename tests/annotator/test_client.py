@@ -3,6 +3,7 @@
 Sections: Servers that are busy, or newer - Faults - Deadlines - URL and key
 """
 
+import threading
 from collections.abc import Callable
 from functools import partial
 from itertools import repeat
@@ -20,6 +21,10 @@ PROMPT = annotation_prompt({"aspects": [{"id": "price", "label": "Price"}]})
 REVIEWS = [{"id": "a", "text": "price"}]
 READ = {"a": {"aspects": [{"id": "price", "sentiment": "positive", "phrase": "price"}]}}
 MENTION = {"id": "price", "sentiment": "neutral", "phrase": None}
+
+
+def ignore() -> None:
+    """Nothing to do while an answer is waited for."""
 
 
 # ---- Servers that are busy, or newer ----
@@ -214,7 +219,9 @@ def test_each_request_has_a_deadline_that_other_answers_do_not_move(
         read_well,
         partial(server.hang, seconds=0.5),
     ]
-    outcomes = Client(server.url, "m", 0.4).outcomes(PROMPT, THIRTY, parallel=2)
+    outcomes = Client(server.url, "m", 0.4).outcomes(
+        PROMPT, THIRTY, parallel=2, waiting=ignore
+    )
 
     batch, _ = next(outcomes)
 
@@ -225,12 +232,30 @@ def test_each_request_has_a_deadline_that_other_answers_do_not_move(
 
 def test_no_more_requests_are_under_way_than_asked_for(server: ModelServer) -> None:
     server.next = [server.hang, server.hang]
-    outcomes = Client(server.url, "m", 0.4).outcomes(PROMPT, THIRTY, parallel=2)
+    outcomes = Client(server.url, "m", 0.4).outcomes(
+        PROMPT, THIRTY, parallel=2, waiting=ignore
+    )
 
     with pytest.raises(CommandFailed):
         next(outcomes)
 
     assert len(server.requests) == 2
+
+
+def test_while_no_answer_comes_the_caller_is_told(server: ModelServer) -> None:
+    is_told = threading.Event()
+
+    def read_late(request: Any) -> Response:
+        assert is_told.wait(30)
+        return read_well(request)
+
+    server.next = [read_late]
+
+    outcomes = Client(server.url, "m", 60).outcomes(
+        PROMPT, REVIEWS, parallel=1, waiting=is_told.set
+    )
+
+    assert [answer for _, answer in outcomes] == [READ]
 
 
 # ---- URL and key ----

@@ -1,4 +1,8 @@
-"""Prompts contain the texts of reviews alone and fit; proposals rest on what reviews say."""
+"""Prompts contain the texts of reviews alone and fit; proposals rest on what reviews say.
+
+Requests - Answers - Reviews of an author stay together - The vocabulary - What an
+annotations file may hold - The summary
+"""
 
 import json
 from collections.abc import Callable
