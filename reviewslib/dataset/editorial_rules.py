@@ -34,21 +34,31 @@ def name_violations(editorial: Json) -> Violations:
     """
     first_use: dict[tuple[str, str, str], int] = {}
     for path, value in _nodes(editorial):
-        match path:
-            case ("entities", str(kind), int(index), str(key), *_) if (
-                kind in ENTITY_KINDS and key in ("aliases", "id", "label")
-            ):
-                names_entry = key in ("aliases", "id", NAME_KEYS[kind])
-                if not names_entry or not isinstance(value, str):
-                    continue
-                name = (kind, key, folded_words(value))
-                first = first_use.setdefault(name, index)
-                if first != index:
-                    place = f"/entities/{kind}/{first}"
-                    yield path, f"{quoted(value)} already belongs to {place}"
-            case (*_, "aliases"):
+        place = _place_of_name(path)
+        if place is None:
+            if path[-1] == "aliases":
                 kinds = ", ".join(ENTITY_KINDS)
                 yield path, f"aliases belong to entries of {kinds} only"
+            continue
+        kind, index, key = place
+        if key not in ("aliases", "id", NAME_KEYS[kind]) or not isinstance(value, str):
+            continue
+        first = first_use.setdefault((kind, key, folded_words(value)), index)
+        if first != index:
+            other = f"/entities/{kind}/{first}"
+            yield path, f"{quoted(value)} already belongs to {other}"
+
+
+def _place_of_name(path: JsonPath) -> tuple[str, int, str] | None:
+    """The kind, the index and the key under which an entity has a name, or a part of it."""
+    if len(path) < 4 or path[0] != "entities":
+        return None
+    kind, index, key = path[1:4]
+    if kind not in ENTITY_KINDS or not isinstance(index, int):
+        return None
+    if key not in ("aliases", "id", "label"):
+        return None
+    return str(kind), index, str(key)
 
 
 def stale_references(reviews: Reviews, editorial: Object) -> Violations:

@@ -8,7 +8,7 @@ Sections: one file - rules that no schema can say.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import chain
 
 from reviewslib.dataset.contract import Fault, FileSchema, Violations, quoted
@@ -39,26 +39,32 @@ def read_file(
 
     A violation of `rules` is reported only where the schema holds.
     """
-    if data.count(b"{") + data.count(b"[") > MAX_CONTAINERS:
-        reason = f"has more than {MAX_CONTAINERS:,} objects and arrays"
-        return {}, [Fault(file, (), reason)]
     try:
-        document = decode(data)
+        document = _decoded(file, data)
     except NotJson as error:
-        return {}, [Fault(file, path, reason) for path, reason in error.faults]
-    # Before the schema, whose faults of so many reviews would take minutes.
-    count = len(_reviews_of(document)) if file == REVIEWS_FILE else 0
-    if count > MAX_REVIEWS:
-        reason = f"has {count:,} reviews; at most {MAX_REVIEWS:,} can be served"
-        return {}, [Fault(file, ("reviews",), reason)]
+        return {}, _faults(file, error.faults)
     _leave_out_blanks(document)
-    faults = [
-        Fault(file, path, reason)
-        for path, reason in _violations(document, schema, rules)
-    ]
-    if faults:
-        return {}, faults
+    violations = _violations(document, schema, rules)
+    if violations:
+        return {}, _faults(file, violations)
     return schema.complete(document), []
+
+
+def _decoded(file: str, data: bytes) -> Json:
+    """A document that is small enough to look at. Raises NotJson."""
+    if data.count(b"{") + data.count(b"[") > MAX_CONTAINERS:
+        raise NotJson(((), f"has more than {MAX_CONTAINERS:,} objects and arrays"))
+    document = decode(data)
+    # Before the schema, whose faults of so many reviews would take minutes.
+    count = len(_reviews_of(document))
+    if file == REVIEWS_FILE and count > MAX_REVIEWS:
+        reason = f"has {count:,} reviews; at most {MAX_REVIEWS:,} can be served"
+        raise NotJson((("reviews",), reason))
+    return document
+
+
+def _faults(file: str, violations: Iterable[tuple[JsonPath, str]]) -> list[Fault]:
+    return [Fault(file, path, reason) for path, reason in violations]
 
 
 def _violations(
@@ -80,7 +86,9 @@ def _violations(
 def _reviews_of(document: Json) -> list[Json]:
     """The reviews of a ReviewsFile; `document` may be any JSON."""
     reviews = document.get("reviews") if isinstance(document, dict) else None
-    return reviews if isinstance(reviews, list) else []
+    if isinstance(reviews, list):
+        return reviews
+    return []
 
 
 def _leave_out_blanks(document: Json) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from reviewslib.dataset.contract import (
@@ -141,9 +142,8 @@ class Dataset:
     reviews: tuple[Review, ...]  # newest first
     reviews_by_id: Mapping[str, Review]
     technicians: Mapping[str, frozenset[str]]  # `name_words` by name
-    services: tuple[
-        str, ...
-    ]  # ids as written: those of the insights, then others that reviews mention
+    # Ids as written: those of the insights, then others that reviews mention.
+    services: tuple[str, ...]
     sources: tuple[str, ...]  # as written, the most frequent first
     subjects: Subjects
     hint_index: HintIndex
@@ -194,15 +194,8 @@ def load(
         insights |= compute_insights(served)
         insights["generated_at"] = served[0]["date"] if served else None
     rating = aggregate_rating(served, document["aggregate_rating"] or {})
-    frame = {key: value for key, value in document.items() if key != "reviews"}
-    frame["aggregate_rating"] = rating
-    encoded = [encode(review) for review in served]
-    too_large = _size_faults(document, served, encoded)
-    if too_large:
-        raise BadData(too_large)
-    reviews_json = document_of(frame, encoded)
-    first = len(document_of(frame, ())) - len("]}")
-    reviews = _loaded_reviews(served, encoded, memoryview(reviews_json), first)
+    encoded = _encoded(document, served, rating)
+    reviews = encoded.reviews
     people = _names("technicians", "label", reviews, insights)
     subjects = subjects_of(insights, served)
     warnings = _warnings(document["business"], insights, rating, served)
@@ -222,8 +215,8 @@ def load(
         ),
         figures=figures_of(reviews, subjects),
         activity=activity_of(served),
-        reviews_json=reviews_json,
-        reviews_digest=sha256(memoryview(reviews_json)[first:]).digest(),
+        reviews_json=encoded.json,
+        reviews_digest=sha256(memoryview(encoded.json)[encoded.start :]).digest(),
         insights_json=encode(insights),
         unverified_count=len(document["reviews"]) - len(reviews),
         notes=tuple(_notes(document["business"], insights_file)),
@@ -244,6 +237,30 @@ def _read_files(
     if faults or more_faults:
         raise BadData(faults + more_faults)
     return document, insights
+
+
+class _Encoded(NamedTuple):
+    """The document as it is served."""
+
+    json: bytes
+    start: int  # of its first review, in bytes
+    reviews: tuple[Review, ...]
+
+
+def _encoded(
+    document: Object, served: Sequence[Object], rating: dict[str, Json]
+) -> _Encoded:
+    """Raises BadData if a review is too large."""
+    parts = [encode(review) for review in served]
+    too_large = _size_faults(document, served, parts)
+    if too_large:
+        raise BadData(too_large)
+    frame = {key: value for key, value in document.items() if key != "reviews"}
+    frame["aggregate_rating"] = rating
+    whole = document_of(frame, parts)
+    start = len(document_of(frame, ())) - len("]}")
+    reviews = _loaded_reviews(served, parts, memoryview(whole), start)
+    return _Encoded(whole, start, reviews)
 
 
 def document_of(frame: Object, reviews: Iterable[bytes | memoryview]) -> bytes:

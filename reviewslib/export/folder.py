@@ -99,14 +99,9 @@ class Report(NamedTuple):
 def write_site(directory: Path, site: Site) -> Report:
     """Make the folder hold these files. Raises CannotExport and OSError."""
     names = site.names()
-    before = listed_names(directory)
-    if before is None:
-        check_new(directory)
-        before = set()
+    before = _names_before(directory)
     gone = before - names
-    for name in gone:
-        place_of(directory, name)
-    check_foreign(directory, names - before)
+    _check_places(directory, new=names - before, gone=gone)
     changed = [name for name in sorted(names) if not _is_same(directory, name, site)]
     directory.mkdir(parents=True, exist_ok=True)
     write_list(directory, names | gone)
@@ -117,6 +112,22 @@ def write_site(directory: Path, site: Site) -> Report:
     _remove_drafts(directory, names)
     write_list(directory, names)
     return Report(len(names), site.size_bytes, len(changed), len(gone))
+
+
+def _names_before(directory: Path) -> set[str]:
+    """The files of an earlier export. Raises CannotExport."""
+    names = listed_names(directory)
+    if names is None:
+        check_new(directory)
+        return set()
+    return names
+
+
+def _check_places(directory: Path, new: set[str], gone: set[str]) -> None:
+    """Raise CannotExport before anything is written or removed outside the export."""
+    for name in gone:
+        place_of(directory, name)
+    check_foreign(directory, new)
 
 
 def _is_same(directory: Path, name: str, site: Site) -> bool:
