@@ -3,6 +3,7 @@
 Sections: sites - a first export - later exports - refusals - kills.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -183,32 +184,51 @@ AFTER = {"a": "1", "b": "other", "d": "4"}
 WRITES = 4
 
 
-@pytest.mark.parametrize("survived", range(WRITES))
-@pytest.mark.parametrize("moment", ["before the rename", "after the rename"])
-def test_after_a_kill_the_next_run_puts_it_right(
-    directory: Path, monkeypatch: pytest.MonkeyPatch, survived: int, moment: str
-) -> None:
-    write_site(directory, site(**BEFORE))
-    done = 0
+@dataclass
+class KilledWriter:
+    """Writes files like `files.write`, until it is killed at a file."""
 
-    def killed_write(path: Path, content: bytes, sync: object) -> None:
-        nonlocal done
-        if done == survived and moment == "before the rename":
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.with_name(f".{path.name}.draft").write_bytes(content[:1])
+    survived: int
+    is_after_rename: bool
+
+    def write(self, path: Path, content: bytes, sync: object) -> None:
+        if self.survived == 0 and not self.is_after_rename:
+            draft = path.with_name(f".{path.name}.draft")
+            draft.parent.mkdir(parents=True, exist_ok=True)
+            draft.write_bytes(content[:1])
             raise Killed
         files.write(path, content, folder.no_sync)
-        if done == survived:
+        if self.survived == 0:
             raise Killed
-        done += 1
+        self.survived -= 1
 
+
+def contents_of(directory: Path) -> dict[str, bytes]:
+    return {name: (directory / name).read_bytes() for name in names_in(directory)}
+
+
+@pytest.mark.parametrize("survived", range(WRITES))
+@pytest.mark.parametrize(
+    "is_after_rename",
+    [
+        pytest.param(False, id="before the rename"),
+        pytest.param(True, id="after the rename"),
+    ],
+)
+def test_after_a_kill_the_next_run_puts_it_right(
+    directory: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    survived: int,
+    is_after_rename: bool,
+) -> None:
+    write_site(directory, site(**BEFORE))
+    killed = KilledWriter(survived, is_after_rename)
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(folder, "write", killed_write)
+        patch.setattr(folder, "write", killed.write)
         write_site(directory, site(**AFTER))
+
     write_site(directory, site(**AFTER))
 
     fresh = directory.with_name("fresh")
     write_site(fresh, site(**AFTER))
-    assert names_in(directory) == names_in(fresh)
-    for name in names_in(fresh):
-        assert (directory / name).read_bytes() == (fresh / name).read_bytes()
+    assert contents_of(directory) == contents_of(fresh)

@@ -68,12 +68,18 @@ WITHOUT_NAME = [
 def test_a_card_is_a_document_like_the_others(sample: Application, path: str) -> None:
     answer = call(sample, path)
 
-    again = call(sample, path, if_none_match=answer.headers["etag"])
-
     assert answer.status == 200
     assert answer.headers["cache-control"] == "public, max-age=60"
     assert answer.headers["access-control-allow-origin"] == "*"
-    assert again.status == 304
+
+
+@pytest.mark.parametrize("path", links.CARD_PATHS)
+def test_who_has_a_card_gets_304(sample: Application, path: str) -> None:
+    tag = call(sample, path).headers["etag"]
+
+    answer = call(sample, path, if_none_match=tag)
+
+    assert answer.status == 304
 
 
 @pytest.mark.parametrize("path", links.CARD_PATHS)
@@ -314,46 +320,68 @@ def subjects(*labels: str) -> list[Object]:
     return entries
 
 
-QUERIES = [
-    pytest.param([], [], None, id="nothing"),
-    pytest.param(["Parking"], [], None, id="one subject"),
-    pytest.param(["Parking"], ["Parking"], None, id="one subject twice"),
-    pytest.param(["Parking"], ["Bread"], ["Parking", "Bread"], id="two subjects"),
-    pytest.param(
-        list("abcd"), list("xyz"), ["a", "b", "c", "x", "y"], id="more than five"
-    ),
-]
+DataOf = Callable[[Object, Object], Path]
 
 
-@pytest.mark.parametrize(("aspects", "services", "expected"), QUERIES)
-def test_queries_are_made_of_aspects_and_services(
-    data_of: Callable[[Object, Object], Path],
-    aspects: list[str],
-    services: list[str],
-    expected: list[str] | None,
-) -> None:
+def entry_of(data_of: DataOf, aspects: list[str], services: list[str]) -> Object:
+    """The entry of the catalogue, where this is what reviews speak of."""
     insights = {
         "aspects": subjects(*aspects),
         "entities": {"services": subjects(*services)},
     }
-
-    document = read(links.CATALOGUE_PATH, data=data_of({"name": "Ann"}, insights))
-    (entry,) = document["entries"]
-    asked = expected and [f"What do customers say about {it}?" for it in expected]
-
-    assert entry.get("representativeQueries") == asked
+    data = data_of({"name": "Ann"}, insights)
+    (entry,) = read(links.CATALOGUE_PATH, data=data)["entries"]
+    return dict(entry)
 
 
-def people_of(insights: Object) -> Iterator[str]:
+@pytest.mark.parametrize(
+    ("aspects", "services", "expected"),
+    [
+        pytest.param(["Parking"], ["Bread"], ["Parking", "Bread"], id="two"),
+        pytest.param(
+            ["a", "b", "c", "d"],
+            ["x", "y", "z"],
+            ["a", "b", "c", "x", "y"],
+            id="more than five",
+        ),
+    ],
+)
+def test_queries_are_made_of_aspects_and_services(
+    data_of: DataOf, aspects: list[str], services: list[str], expected: list[str]
+) -> None:
+    entry = entry_of(data_of, aspects, services)
+
+    queries = [f"What do customers say about {subject}?" for subject in expected]
+    assert entry["representativeQueries"] == queries
+
+
+@pytest.mark.parametrize(
+    ("aspects", "services"),
+    [
+        pytest.param([], [], id="nothing"),
+        pytest.param(["Parking"], [], id="one subject"),
+        pytest.param(["Parking"], ["Parking"], id="one subject twice"),
+    ],
+)
+def test_fewer_than_two_queries_are_none(
+    data_of: DataOf, aspects: list[str], services: list[str]
+) -> None:
+    entry = entry_of(data_of, aspects, services)
+
+    assert "representativeQueries" not in entry
+
+
+def people_in(application: Application) -> Iterator[str]:
+    """Everybody whom the data of an application name."""
+    insights = json.loads(call(application, "/insights.json").body)
     for entry in insights["entities"]["technicians"]:
         yield entry["label"]
+    for review in json.loads(call(application, "/reviews.json").body)["reviews"]:
+        yield review["author"]
 
 
-def test_the_cards_name_no_customer_or_worker(sample: Application) -> None:
-    insights = json.loads(call(sample, "/insights.json").body)
-    reviews = json.loads(call(sample, "/reviews.json").body)["reviews"]
-    names = {*people_of(insights), *(review["author"] for review in reviews)}
+@pytest.mark.parametrize("path", links.CARD_PATHS)
+def test_a_card_names_no_customer_or_worker(sample: Application, path: str) -> None:
+    said = call(sample, path).body.decode()
 
-    said = b"".join(call(sample, path).body for path in links.CARD_PATHS).decode()
-
-    assert [name for name in names if name in said] == []
+    assert [name for name in people_in(sample) if name in said] == []
