@@ -1,12 +1,13 @@
-"""A snapshot reads consistent files, keeps the date of unchanged content, and caches within a bound.
+"""A snapshot reads consistent files and keeps the date of unchanged content.
 
-Files - Last-Modified - Cache
+Sections: files - the program's files - dates - content that changes - the cache.
 """
 
 import json
 import os
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from reviewslib import files
 from reviewslib.dataset.contract import BadData
 from reviewslib.dataset.moments import text_of_seconds
 from reviewslib.links import service_urls
-from reviewslib.messages import Body
+from reviewslib.messages import Body, joined
 from reviewslib.web import snapshot
 from reviewslib.web.representations import Content, represent
 from reviewslib.web.snapshot import CacheKey, Files, RepresentationCache, Snapshot
@@ -26,6 +27,7 @@ MINIMAL = {"business": {"name": "X"}, "reviews": []}
 ONE = MINIMAL | {
     "reviews": [{"id": "a", "author": "Ann", "rating": 5, "date": "2026-01-01"}]
 }
+EMPTY: dict[str, Any] = {}
 URLS = service_urls("http://reviews.example")
 PROGRAM = snapshot.load_program_files()._replace(changed=0)
 
@@ -37,7 +39,9 @@ def test_without_insights_the_directory_says_since_when(tmp_path: Path) -> None:
     reviews = tmp_path / "reviews.json"
     reviews.write_text(json.dumps(ONE))
 
-    assert snapshot.read_files(tmp_path) == Files(
+    read = snapshot.read_files(tmp_path)
+
+    assert read == Files(
         reviews=reviews.read_bytes(),
         reviews_changed=files.last_change(reviews),
         insights=None,
@@ -51,7 +55,9 @@ def test_insights_are_read_and_dated(tmp_path: Path) -> None:
     reviews.write_text(json.dumps(ONE))
     insights.write_bytes(b"{}")
 
-    assert snapshot.read_files(tmp_path) == Files(
+    read = snapshot.read_files(tmp_path)
+
+    assert read == Files(
         reviews=reviews.read_bytes(),
         reviews_changed=files.last_change(reviews),
         insights=b"{}",
@@ -80,66 +86,84 @@ def test_every_file_that_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
     ]
 
 
-# ---- Last-Modified ----
+# ---- The program's files ----
+
+FAR_FUTURE = 4e9
 
 
-@pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
     """A copy of the program's files."""
-    return Path(
-        shutil.copytree(
-            snapshot.PACKAGE, tmp_path_factory.mktemp("program") / "reviewslib"
-        )
-    )
+    copied = shutil.copytree(snapshot.PACKAGE, tmp_path / "reviewslib")
+    return Path(copied)
 
 
-@pytest.mark.parametrize(
-    ("name", "counts"),
-    [
-        ("openapi.json", True),
-        ("web/templates/page.css", True),
-        ("web/feeds.py", True),
-        ("web/templates", False),
-        ("web/feeds.pyc", False),
-    ],
-)
-def test_each_file_of_the_program_dates_the_program(
-    package: Path, name: str, counts: bool
-) -> None:
+def change_of_program(package: Path, name: str) -> float:
+    """Since when a program is as it is, one of whose files has changed."""
     path = package / name
     if not path.exists():
         path.touch()
-    os.utime(path, (4e9, 4e9))
+    os.utime(path, (FAR_FUTURE, FAR_FUTURE))
+    return snapshot.load_program_files(package).changed
 
-    changed = snapshot.load_program_files(package).changed
 
-    os.utime(path, (0, 0))
-    assert (changed == 4e9) is counts
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("openapi.json", id="contract"),
+        pytest.param("web/templates/page.css", id="style"),
+        pytest.param("web/feeds.py", id="module"),
+    ],
+)
+def test_a_file_of_the_program_dates_the_program(package: Path, name: str) -> None:
+    assert change_of_program(package, name) == FAR_FUTURE
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("web/templates", id="folder"),
+        pytest.param("web/feeds.pyc", id="compiled module"),
+    ],
+)
+def test_what_a_start_may_write_does_not_date_the_program(
+    package: Path, name: str
+) -> None:
+    assert change_of_program(package, name) != FAR_FUTURE
+
+
+# ---- Dates ----
 
 
 def built(
-    document: Any, changed: float, previous: Snapshot | None = None, **members: Any
+    document: Any,
+    reviews_changed: float,
+    previous: Snapshot | None = None,
+    insights: Any = EMPTY,
+    insights_changed: float = 0,
+    program_changed: float = 0,
 ) -> Snapshot:
-    """The snapshot of reviews changed then; `insights` are {}, changed at 0, and None is no file."""
-    insights_changed, content = members.get("insights", (0, {}))
-    insights_file = None if content is None else json.dumps(content).encode()
-    content_of_files = Files(
-        json.dumps(document).encode(), changed, insights_file, insights_changed
+    """The snapshot of these files, changed then; insights may be None."""
+    insights_file = None
+    if insights is not None:
+        insights_file = json.dumps(insights).encode()
+    content = Files(
+        reviews=json.dumps(document).encode(),
+        reviews_changed=reviews_changed,
+        insights=insights_file,
+        insights_changed=insights_changed,
     )
-    program = PROGRAM._replace(changed=members.get("program", 0))
-    return snapshot.build_snapshot(program, content_of_files, URLS, previous, NOW)
+    program = PROGRAM._replace(changed=program_changed)
+    return snapshot.build_snapshot(program, content, URLS, previous, NOW)
 
 
 def dates(state: Snapshot) -> dict[str, int]:
-    computed = {"search": state.last_modified}
-    return computed | {path: fixed.last_modified for path, fixed in state.fixed.items()}
+    """Last-Modified by path; of computed content, by the name of the search."""
+    found = {path: fixed.last_modified for path, fixed in state.fixed.items()}
+    return found | {"search": state.last_modified}
 
 
-def dates_of(path: str, *states: Snapshot) -> list[int]:
-    return [dates(state)[path] for state in states]
-
-
-FROM_BOTH = (
+FROM_BOTH = [
     "search",
     "/",
     "markdown",
@@ -148,24 +172,31 @@ FROM_BOTH = (
     "/api/feed.json",
     "/feed.xml",
     "/.well-known/ard.json",
-)
-FROM_REVIEWS = (
+]
+FROM_REVIEWS = [
     "/.well-known/openapi.json",
     "/sitemap.xml",
     "/badge.svg",
     "/mcp/server-card",
-)
+]
 FROM_INSIGHTS = "/insights.json"
-FROM_NEITHER = ("directory", "/robots.txt", "/favicon.ico")
+FROM_NEITHER = ["directory", "/robots.txt", "/favicon.ico"]
 
 
 @pytest.mark.parametrize(
-    ("reviews", "insights", "program"), [(30, 20, 0), (20, 30, 10), (10, 20, 30)]
+    ("reviews", "insights", "program"),
+    [
+        pytest.param(30, 20, 0, id="reviews are newest"),
+        pytest.param(20, 30, 10, id="insights are newest"),
+        pytest.param(10, 20, 30, id="the program is newest"),
+    ],
 )
 def test_content_has_the_date_of_the_newest_file_behind_it(
     reviews: int, insights: int, program: int
 ) -> None:
-    assert dates(built(ONE, reviews, insights=(insights, {}), program=program)) == {
+    state = built(ONE, reviews, insights_changed=insights, program_changed=program)
+
+    assert dates(state) == {
         **dict.fromkeys(FROM_BOTH, 30),
         **dict.fromkeys(FROM_REVIEWS, max(reviews, program)),
         FROM_INSIGHTS: max(insights, program),
@@ -173,21 +204,45 @@ def test_content_has_the_date_of_the_newest_file_behind_it(
     }
 
 
-@pytest.mark.parametrize(("reviews", "removed"), [(30, 20), (20, 30)])
+@pytest.mark.parametrize(
+    ("reviews", "removal"),
+    [
+        pytest.param(30, 20, id="reviews are newer"),
+        pytest.param(20, 30, id="removal is newer"),
+    ],
+)
 def test_counted_insights_are_as_new_as_the_reviews_or_the_removal(
-    reviews: int, removed: int
+    reviews: int, removal: int
 ) -> None:
-    first = built(ONE, reviews, insights=(removed, None))
-    assert first.fixed[FROM_INSIGHTS].last_modified == 30
-    later = built(MINIMAL, 50, first, insights=(removed, None))
-    assert later.fixed[FROM_INSIGHTS].last_modified == 50
+    state = built(ONE, reviews, insights=None, insights_changed=removal)
+
+    assert dates(state)[FROM_INSIGHTS] == 30
 
 
-@pytest.mark.parametrize(("changed", "date"), [(1000.9, 1000), (NOW + 5000, NOW)])
+def test_counted_insights_change_with_the_reviews() -> None:
+    before = built(ONE, 30, insights=None)
+
+    after = built(MINIMAL, 50, before, insights=None)
+
+    assert dates(after)[FROM_INSIGHTS] == 50
+
+
+@pytest.mark.parametrize(
+    ("changed", "date"),
+    [
+        pytest.param(1000.9, 1000, id="a part of a second"),
+        pytest.param(NOW + 5000, NOW, id="in the future"),
+    ],
+)
 def test_a_date_is_in_whole_seconds_and_never_in_the_future(
     changed: float, date: float
 ) -> None:
-    assert dates(built(ONE, changed))["/reviews.json"] == date
+    state = built(ONE, changed)
+
+    assert dates(state)["/reviews.json"] == date
+
+
+# ---- Content that changes ----
 
 
 def test_unchanged_content_keeps_its_tag_and_date() -> None:
@@ -205,71 +260,96 @@ def test_content_that_does_not_have_what_changed_keeps_its_tag_and_date(
 ) -> None:
     before = built(ONE, 1000)
 
-    after = built(MINIMAL, 2000, before, insights=(2000, {}))
+    after = built(MINIMAL, 2000, before, insights_changed=2000)
 
     assert after.fixed[path] == before.fixed[path]
 
 
-def test_content_that_was_put_back_is_later_than_the_content_between() -> None:
+@pytest.mark.parametrize("path", ["search", "/reviews.json"])
+def test_content_that_was_put_back_is_later_than_the_content_between(
+    path: str,
+) -> None:
     first = built(ONE, 1000)
     second = built(MINIMAL, 2000, first)
+
     third = built(ONE, 1000, second)
 
-    assert dates_of("search", first, second, third) == [1000, 2000, 2001]
-    assert dates_of("/reviews.json", first, second, third) == [1000, 2000, 2001]
+    assert dates(second)[path] == 2000
+    assert dates(third)[path] == 2001
 
 
-def test_an_empty_feed_was_updated_when_the_data_were_in_any_zone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("TZ", "Asia/Tokyo")
+@pytest.fixture
+def in_tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine whose clock is nine hours ahead of UTC."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        yield
     time.tzset()
+
+
+@pytest.mark.usefixtures("in_tokyo")
+def test_an_empty_feed_was_updated_when_the_data_were_in_any_zone() -> None:
     feed = built(MINIMAL, 1000).fixed["/feed.xml"].identity.body
-    told = text_of_seconds(1000)
-    monkeypatch.undo()
-    time.tzset()
-    assert told == "1970-01-01T00:16:40Z"
-    assert f"<updated>{told}</updated>" in feed.decode()
+
+    assert b"<updated>1970-01-01T00:16:40Z</updated>" in joined(feed)
 
 
-# ---- Cache ----
-
-OVERHEAD_BYTES = RepresentationCache.ENTRY_BYTES + len("q=0")
-
-
-def key_of(number: int) -> CacheKey:
-    return CacheKey("/", f"q={number}", is_gzip=False)
+@pytest.mark.usefixtures("in_tokyo")
+def test_a_moment_is_told_in_utc_in_any_zone() -> None:
+    assert text_of_seconds(1000) == "1970-01-01T00:16:40Z"
 
 
-def kept_after_each(cache: RepresentationCache, body: Body) -> list[list[int]]:
-    """Which of four contents are kept after each of them was added."""
+# ---- The cache ----
+
+MAX_BYTES = 100_000
+BODY_BYTES = 1_000
+
+
+def cache_of(number: int, body: Body, query: str = "q=") -> list[int]:
+    """Which of so many contents are kept after the last one was added."""
+    cache = RepresentationCache(MAX_BYTES)
+    keys = [CacheKey("/", f"{query}{each}", is_gzip=False) for each in range(number)]
     representation = represent(Content(body, "a/b"), 1, gzip_level=None)
-    kept = []
-    for added in range(4):
-        cache.add(key_of(added), representation)
-        kept.append([number for number in range(4) if cache.get(key_of(number))])
-    return kept
+    for key in keys:
+        cache.add(key, representation)
+    return [each for each, key in enumerate(keys) if cache.get(key)]
 
 
-@pytest.mark.parametrize(
-    ("max_bytes", "kept"),
-    [
-        pytest.param(2 * (OVERHEAD_BYTES + 1000), [[0], [0, 1], [2], [2, 3]], id="two"),
-        pytest.param(OVERHEAD_BYTES + 1000, [[0], [1], [2], [3]], id="one"),
-        pytest.param(OVERHEAD_BYTES + 999, [[], [], [], []], id="none"),
-    ],
-)
-def test_cached_bodies_stay_within_the_bound(
-    max_bytes: int, kept: list[list[int]]
-) -> None:
-    cache = RepresentationCache(max_bytes)
+def test_cached_bodies_stay_within_the_bound() -> None:
+    kept = cache_of(1_000, bytes(BODY_BYTES))
 
-    assert kept_after_each(cache, bytes(1000)) == kept
+    assert len(kept) * BODY_BYTES < MAX_BYTES
+
+
+def test_small_bodies_stay_within_the_bound_too() -> None:
+    kept = cache_of(10_000, b"")
+
+    # Each takes some room itself.
+    assert len(kept) * 100 < MAX_BYTES
+
+
+def test_long_queries_stay_within_the_bound_too() -> None:
+    kept = cache_of(1_000, b"", query="q=" + "a" * BODY_BYTES)
+
+    assert len(kept) * BODY_BYTES < MAX_BYTES
+
+
+def test_what_was_made_last_is_cached() -> None:
+    kept = cache_of(1_000, bytes(BODY_BYTES))
+
+    assert kept[-1] == 999
+
+
+def test_what_fits_into_the_bound_is_kept() -> None:
+    assert cache_of(10, bytes(BODY_BYTES)) == list(range(10))
+
+
+def test_a_body_beyond_the_bound_is_not_cached() -> None:
+    assert cache_of(1, bytes(MAX_BYTES)) == []
 
 
 def test_slices_of_the_data_take_no_room_in_the_cache() -> None:
-    cache = RepresentationCache(4 * OVERHEAD_BYTES)
+    kept = cache_of(4, [memoryview(bytes(MAX_BYTES))])
 
-    kept = kept_after_each(cache, [memoryview(bytes(1000))])
-
-    assert kept[-1] == [0, 1, 2, 3]
+    assert kept == [0, 1, 2, 3]
