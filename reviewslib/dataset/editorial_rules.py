@@ -50,7 +50,7 @@ def name_violations(editorial: Json) -> Violations:
 
 
 def _place_of_name(path: JsonPath) -> tuple[str, int, str] | None:
-    """The kind, the index and the key under which an entity has a name, or a part of it."""
+    """The kind, the index and the key under which an entity has a name."""
     if len(path) < 4 or path[0] != "entities":
         return None
     kind, index, key = path[1:4]

@@ -1,7 +1,7 @@
 """Reading of data files: their contents become completed documents, or faults.
 
-Faults of form (not JSON, not as the schema says) and of sense (an id twice) are reported
-together. This module opens no file; contents arrive as bytes.
+Faults of form (not JSON, not as the schema says) and of sense (an id twice) are
+reported together. This module opens no file; contents arrive as bytes.
 
 Sections: one file - rules that no schema can say.
 """
@@ -70,7 +70,7 @@ def _faults(file: str, violations: Iterable[tuple[JsonPath, str]]) -> list[Fault
 def _violations(
     document: Json, schema: FileSchema, rules: tuple[Rule, ...]
 ) -> list[tuple[JsonPath, str]]:
-    """How a document violates the schema and the rules, in the order of the document."""
+    """How a document violates the schema and the rules, in the document's order."""
     violations = list(schema.violations(document))
     wrong_paths = {path for path, _ in violations}
     for path, reason in chain.from_iterable(rule(document) for rule in rules):

@@ -64,7 +64,7 @@ def calendar_day(review: Object) -> str:
 
 
 def serving_order(review: Object) -> tuple[str, str]:
-    """The sort key of reviews, for descending order: the date as written, then the id."""
+    """The sort key of reviews, for descending order: date as written, then id."""
     return str(review["date"]), review["id"]
 
 
@@ -264,14 +264,14 @@ def _encoded(
 
 
 def document_of(frame: Object, reviews: Iterable[bytes | memoryview]) -> bytes:
-    """The JSON of `frame`, which is not empty, with encoded `reviews` as last member."""
+    """The JSON of `frame`, which is not empty, with encoded `reviews` at its end."""
     return b"".join((encode(frame)[:-1], b',"reviews":[', b",".join(reviews), b"]}"))
 
 
 def _size_faults(
     document: Object, served: Sequence[Object], encoded: Sequence[bytes]
 ) -> list[Fault]:
-    """A fault for each review whose served JSON is too large, in the document's order."""
+    """A fault for each review whose served JSON is too large, in the file's order."""
     sizes = {
         review["id"]: len(json)
         for review, json in zip(served, encoded, strict=True)
@@ -293,7 +293,7 @@ def _loaded_reviews(
     document: memoryview,
     start: int,
 ) -> tuple[Review, ...]:
-    """The reviews, whose JSON stands in `document` from `start` on, with commas between."""
+    """The reviews, whose JSON stands in `document` from `start`, with commas between."""
     reviews = []
     for review, json in zip(served, encoded, strict=True):
         end = start + len(json)

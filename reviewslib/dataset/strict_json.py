@@ -1,8 +1,9 @@
 """JSON as RFC 8259 defines it, in UTF-8: bytes become values, and values bytes.
 
-Python's `json` accepts values that JSON or UTF-8 cannot represent: NaN, infinite numbers,
-lone surrogates. This module refuses them, and nesting that would exhaust the stack. It
-knows no file and no schema. Its sections: reading, what cannot be written again, writing.
+Python's `json` accepts values that JSON or UTF-8 cannot represent: NaN, infinite
+numbers, lone surrogates. This module refuses them, and nesting that would exhaust the
+stack. It knows no file and no schema. Its sections: reading, what cannot be written
+again, writing.
 """
 
 from __future__ import annotations

@@ -43,8 +43,9 @@ class Row(NamedTuple):
 # Signs within words, or capitals after small letters: they show that text is not cp1252
 # but was read so.
 IMPROBABLE = re.compile("|".join(FORMATS["improbable_in_cp1252"]))
-# Of the characters beyond ASCII. Sound western text has hardly any; of Cyrillic and Greek
-# read as cp1252 a sixth are such, of Polish a third, of an old Mac's letters two thirds.
+# Of the characters beyond ASCII. Sound western text has hardly any; of Cyrillic and
+# Greek read as cp1252 a sixth are such, of Polish a third, of an old Mac's letters two
+# thirds.
 MAX_IMPROBABLE_SHARE = 0.05
 AS_CP1252 = "not UTF-8; read as cp1252; if letters are wrong, save it as “CSV UTF-8”"
 
@@ -82,8 +83,8 @@ SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 def read_rows(text: str, file: str) -> list[Row]:
     """The rows of a table; the first is its header.
 
-    A quote may be doubled, as the standard has it, or have a backslash before it, as PHP
-    and databases write it; never both readings in one file. Raises BadData.
+    A quote may be doubled, as the standard has it, or have a backslash before it, as
+    PHP and databases write it; never both readings in one file. Raises BadData.
     """
     try:
         return _parsed(text, file, escape=None)

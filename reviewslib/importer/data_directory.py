@@ -28,8 +28,8 @@ from reviewslib.links import ServiceUrls
 
 # ---- Reading ----
 
-# The name of the sample's business, and the id of one of its reviews. An import into the
-# sample would publish invented reviews beside real ones.
+# The name of the sample's business, and the id of one of its reviews. An import into
+# the sample would publish invented reviews beside real ones.
 SAMPLE = (b'"Larkspur Hollow Chiropractic"', b"01M7F1SV60XJ4PFV38D0FMZ6BZ")
 
 
@@ -109,8 +109,8 @@ def write_import(
 ) -> None:
     """Write the files so that a kill leaves the old reviews and state, or the new ones.
 
-    `reviews` is the new content of reviews.json, None if it stays. Raises BadData before
-    anything is written if a file would be too large.
+    `reviews` is the new content of reviews.json, None if it stays. Raises BadData
+    before anything is written if a file would be too large.
     """
     digest = stored.reviews_digest
     if reviews:

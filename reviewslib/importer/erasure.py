@@ -156,7 +156,7 @@ def forget_review(
 def forget_author(
     reviews: Reviews, entries: Entries, name: str, *, anyway: bool = False
 ) -> tuple[list[str], list[str]]:
-    """The lines that keep away all present and future reviews of an author, and remarks.
+    """The lines that keep away all reviews of an author, future ones too, and remarks.
 
     Raises NeedsDecision if the name can mean several authors, or unless `anyway` none.
     """
@@ -201,7 +201,9 @@ def _spelled_exactly(
     for author, ids_of_author in ids.items():
         if any(reviews[id]["author"] == name for id in ids_of_author):
             spelled.append(author)
-    return spelled if len(spelled) == 1 else []
+    if len(spelled) > 1:
+        return []
+    return spelled
 
 
 # As difflib measures it, so that “Camile Roux” finds “Camille Roux”.

@@ -23,8 +23,8 @@ from reviewslib.importer.texts import BadRecord, looks_damaged, unknown_marker
 # As in reviews.json. An absent key leaves the stored value unchanged.
 ReviewInFile = dict[str, Json]
 
-# What the daemon adds to a review when it serves it: a page URL of any id, the keys that
-# are absent, and the names that the review mentions.
+# What the daemon adds to a review when it serves it: a page URL of any id, the keys
+# that are absent, and the names that the review mentions.
 ADDED_BYTES = 4 * 1024
 
 
@@ -142,7 +142,7 @@ class Export:
         return self
 
     def _check_time(self) -> None:
-        """Raises BadData: an export of the future would be newer than all later ones."""
+        """Raises BadData: an export of the future would be newer than any later one."""
         times = [*self.covers.values(), *(record.time for record in self.records)]
         time = max(times, default="")
         if time > self.options.latest:

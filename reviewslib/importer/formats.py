@@ -1,7 +1,8 @@
-"""Data about formats: words and names of columns as exports have them, a file a subject.
+"""Data about formats: words and names of columns, as exports have them.
 
-Each file in `formats/` belongs to the module that reads it. What a file says of the
-outside world is evidence, not opinion: a word stands there once somebody has seen it.
+There is a file for each subject. Each file in `formats/` belongs to the module that
+reads it. What a file says of the outside world is evidence, not opinion: a word stands
+there once somebody has seen it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Headers of tables: the meaning of columns, from the template, a known tool, or the owner.
+"""Headers of tables: the meaning of columns.
 
-A header that the owner has explained once is remembered, with all answers about tables
-that have it. This module is pure; it knows no stored review. Its sections: names of
-columns, known headers, the header of a table, columns that say what is hidden.
+It comes from the template, from a known tool, or from the owner. A header that the
+owner has explained once is remembered, with all answers about tables that have it. This
+module is pure; it knows no stored review. Its sections: names of columns, known
+headers, the header of a table, columns that say what is hidden.
 """
 
 from __future__ import annotations

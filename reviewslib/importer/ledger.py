@@ -1,11 +1,11 @@
 """The ledger: the stored reviews and their entries, while records are merged into them.
 
-The import owns the fields that exports have; all other keys of a review are the owner's.
-A complete export has every review of a scope, which is a location at Google or a source
-of tables. **A review is there as long as an export of time T or later has had it**: the
-newest T that had it is at least the newest T that spoke for its scope, and the newest T
-at which Google said that it does not exist. All three are maxima, so the order of files,
-repetitions and parts do not matter.
+The import owns the fields that exports have; all other keys of a review are the
+owner's. A complete export has every review of a scope, which is a location at Google or
+a source of tables. **A review is there as long as an export of time T or later has had
+it**: the newest T that had it is at least the newest T that spoke for its scope, and
+the newest T at which Google said that it does not exist. All three are maxima, so the
+order of files, repetitions and parts do not matter.
 
 This module is pure: it knows no format, no file and no clock. Its sections in order are
 the steps of an import: take, publish, erase, remove.

@@ -1,4 +1,4 @@
-"""Names of customers: which are no names, and how they are shown. This module is pure."""
+"""Names of customers: what is no name, and how names are shown. This module is pure."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ FIELDS = (*TABLE_TEMPLATE, "status", "title", "reply_status", "parent")
 
 @dataclass(frozen=True)
 class TableSettings:
-    """Settings of tables with a certain header; empty if the owner has not given them."""
+    """Settings of tables with a certain header; empty if the owner has given none."""
 
     source: str = ""
     map: Mapping[str, str] = field(default_factory=dict)  # columns by field

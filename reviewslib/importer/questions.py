@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 
 from reviewslib.dataset.contract import BadData, Fault
 
-# A question is read on a terminal, where more lines would push the question itself away.
+# A question is read on a terminal, where more lines would push the question itself
+# away.
 MAX_LISTED = 50
 
 
@@ -37,7 +38,7 @@ class NeedsDecision(ValueError):
 
 
 def listed(items: Iterable[object]) -> list[str]:
-    """The items as indented lines, at most MAX_LISTED; then the number of the others."""
+    """The items as indented lines, at most MAX_LISTED, then how many more there are."""
     lines = [f"  {item}" for item in items]
     rest = len(lines) - MAX_LISTED
     if rest <= 0:

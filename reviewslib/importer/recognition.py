@@ -42,7 +42,7 @@ def text_digest(review: Object | None) -> str:
 
 
 def review_digest(review: Object) -> str:
-    """The digest by which a review of reviews.json is compared with what was written."""
+    """The digest by which a review is compared with what was written of it."""
     return hashlib.sha256(encode(review)).hexdigest()[:TEXT_DIGITS]
 
 
@@ -101,7 +101,7 @@ def entry_of(review: Object) -> Entry:
 def entries_of(
     reviews: Mapping[str, Object], entries: Mapping[str, Entry]
 ) -> dict[str, Entry]:
-    """The entries, and those of stored reviews without one, which are the owner's own."""
+    """The entries, and made ones for reviews of the owner's own, which have none."""
     missing = reviews.keys() - entries.keys()
     return {**entries} | {id: entry_of(reviews[id]) for id in missing}
 
@@ -151,7 +151,10 @@ def near_person_keys(entry: Entry) -> list[Key]:
     if not _is_of_a_person(entry):
         return []
     places = dict.fromkeys([entry.location, ""])
-    return [_person_key(place, entry, n) for place in places for n in (0, *NEAR)]
+    keys = list[Key]()
+    for place in places:
+        keys += [_person_key(place, entry, days) for days in (0, *NEAR)]
+    return keys
 
 
 def _is_of_a_person(entry: Entry) -> bool:
@@ -337,7 +340,7 @@ class Register:
         return ""
 
     def _known_id(self, record: Record) -> str:
-        """The id of the review with the native id of a record, empty if none is known."""
+        """The id of the review with the native id of a record, empty if there is none."""
         return self.id_of(record.source, record.native_id)
 
     def id_of(self, source: str, native_id: str) -> str:
@@ -348,7 +351,7 @@ class Register:
     def _is_free(self, id: str, key: Key, record: Record) -> bool:
         """Whether an entry still has a key, and no id of the kind that the record has.
 
-        One who reviews two locations on a day has two reviews: then nothing tells which.
+        Who reviews two locations on one day has two reviews: then nothing tells which.
         """
         if _is_without_place(key) and len(self._ids[key]) > 1:
             return False

@@ -28,7 +28,7 @@ LONGEST_RATING = 60
 
 
 class UnknownScale(ValueError):
-    """A rating is above 5, and the best rating is unknown; the message is the rating."""
+    """A rating is above 5, and the best one is unknown; the message is the rating."""
 
 
 def read_stars(text: str, scale: int) -> float | None:

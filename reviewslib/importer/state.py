@@ -1,4 +1,4 @@
-"""What imports remember of reviews, locations and settings, and the file in which they keep it.
+"""What imports remember of reviews, locations and settings, and the file of it.
 
 The file holds no texts and no names; digests stand for them. This module is pure.
 """
@@ -19,7 +19,7 @@ DRAFT_FILE = "import-state.draft.json"
 # There are as many entries as reviews; slots save a third of their memory.
 @dataclass(slots=True)
 class Entry:
-    """What imports remember of a review; dates are as `dates.read_date` returns them."""
+    """What imports remember of a review; dates are as of `dates.read_date`."""
 
     source: str = ""
     native: dict[str, str] = field(default_factory=dict)  # ids by format and location
@@ -92,8 +92,8 @@ def read_state(
 ) -> State:
     """The state that belongs to a reviews.json with this digest. Raises BadData.
 
-    A draft becomes the state file after reviews.json is replaced. After a kill in between,
-    the draft counts.
+    A draft becomes the state file after reviews.json is replaced. After a kill in
+    between, the draft counts.
     """
     drafted = _decoded(DRAFT_FILE, draft)
     if drafted and drafted.reviews_digest == reviews_digest:

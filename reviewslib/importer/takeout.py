@@ -1,8 +1,8 @@
 """Google's own reviews: Takeouts of a Business Profile, and pages of its API v4.
 
 Both have the same review objects; `add_reviews` is the one parser of them. This module
-is pure: it opens no file, reads no clock and does not know which reviews are stored. Its
-sections: members of a Takeout, documents, review objects, and what is no export.
+is pure: it opens no file, reads no clock and does not know which reviews are stored.
+Its sections: members of a Takeout, documents, review objects, and what is no export.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ class _Reading:
         )
 
 
-# What a file of the largest size may become in memory: a review has six objects and some
-# fifteen values, commas of its text included.
+# What a file of the largest size may become in memory: a review has six objects and
+# some fifteen values, commas of its text included.
 MAX_CONTAINERS = 1_000_000
 MAX_VALUES = 5_000_000
 
@@ -260,8 +260,8 @@ def _record_of(item: Json, index: int, origin: Origin) -> Record:
     return record
 
 
-# Google shows only approved replies; before 2026-04 there were no states. Of a reply with
-# any other state, such as PENDING, nothing is known yet: what is stored stays.
+# Google shows only approved replies; before 2026-04 there were no states. Of a reply
+# with any other state, such as PENDING, nothing is known yet: what is stored stays.
 REJECTED_REPLY = "REJECTED"
 DECIDED_REPLIES = {"", "APPROVED", REJECTED_REPLY}
 

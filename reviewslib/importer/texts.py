@@ -49,9 +49,9 @@ INTEGER_AS_DECIMAL = re.compile(r"([0-9]+)\.0+")
 
 
 def whole_number(text: str) -> str:
-    """`37` for `37.0`, as spreadsheets and pandas write an integer beside an empty cell.
+    """`37` for `37.0`; other text is unchanged.
 
-    Other text is unchanged.
+    Spreadsheets and pandas write an integer so, if a cell of its column is empty.
     """
     match = INTEGER_AS_DECIMAL.fullmatch(text)
     return match[1] if match else text
@@ -76,7 +76,7 @@ def without_html(text: str) -> str:
 
 
 def is_like_html(texts: Iterable[str]) -> bool:
-    """Whether more than a tenth of the texts that are not empty have tags or entities."""
+    """Whether more than a tenth of the texts have tags or entities; empty ones aside."""
     number = 0
     marked = 0
     for text in texts:
@@ -182,16 +182,17 @@ def _is_heading(text: str, marker: re.Match[str]) -> bool:
     return before.endswith("\n") and after in {"", "\n"}
 
 
-# The longest known marker has 27 characters; a sentence in brackets that names Google may
-# be much longer, and is the customer's.
+# The longest known marker has 27 characters; a sentence in brackets that names Google
+# may be much longer, and is the customer's.
 BRACKETED_GOOGLE = re.compile(r"[(（][^()（）\n]{0,60}Google[^()（）\n]{0,60}[)）]")
 
 
 def unknown_marker(text: str) -> str:
     """What looks like a marker of Google's in a text that was not cut, else empty.
 
-    It is a marker in a language that we do not know, or a known one without an original.
-    A marker stands first, or alone in a line; inside a sentence it is the customer's.
+    It is a marker in a language that we do not know, or a known one without an
+    original. A marker stands first, or alone in a line; inside a sentence it is the
+    customer's.
     """
     if "Google" not in text:
         return ""
