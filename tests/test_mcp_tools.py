@@ -1,6 +1,6 @@
 """The declarations of tools are valid for every client, and the results of tools match the declarations.
 
-Other files test how arguments are read (test_query.py), and searches and hints (test_reviews.py).
+Other files test how arguments are read (test_query.py), and searches and hints (test_searching.py).
 
 Sections: Asking - Declarations - Arguments - Answers - Whatever loads
 """

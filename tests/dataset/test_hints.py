@@ -1,6 +1,6 @@
 """Where nothing matches, hints look further than the words of the texts.
 
-Other files test what hints say of ranges, names and phrases (test_reviews.py).
+What hints say of ranges, names and phrases has a file of its own (test_hinting.py).
 
 Entries - Questions - Words - Names - Sentences - Truth
 """
