@@ -169,7 +169,7 @@ with FakeGoogle() as google:
 ASK_GOOGLE = """
 import sys
 from reviewslib.importer import command
-from reviewslib.importer.google import Connection
+from reviewslib.importer.google_client import Connection
 from reviewslib.importer.google_http import Endpoints
 
 url = open("/out/google.url").read()

@@ -36,7 +36,8 @@ from reviewslib.importer.data_directory import (
     write_import,
     write_newest_export,
 )
-from reviewslib.importer.google import Answers, Connection, ask_google
+from reviewslib.importer.google import Answers, ask_google
+from reviewslib.importer.google_client import Connection
 from reviewslib.importer.google_faults import GoogleFault
 from reviewslib.importer.google_key import log_in
 from reviewslib.importer.merging import Merged, is_erasure, merge

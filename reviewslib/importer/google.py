@@ -1,70 +1,45 @@
 """Google's Business Profile API: the reviews and the profile of an owner's locations.
 
-The answers become the same records as pages of files. This module asks, by
-`google_http.py`, and knows no rule of merging; it writes nothing. Its sections: what is
-asked in a run, accounts and locations, one location's reviews, reviews that a list lacks,
-requests with an access token.
+The answers become the same records as pages of files. This module decides what to ask,
+and asks by `google_client.py`; it writes nothing and knows no rule of merging. Its
+sections: a run, accounts and locations, one location's reviews.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 from reviewslib.dataset.contract import Contract
 from reviewslib.dataset.strict_json import Object
 from reviewslib.importer.exports import Export
+from reviewslib.importer.google_client import Client, Connection
 from reviewslib.importer.google_faults import (
-    ODD_ANSWER,
     NotFound,
-    fault_of,
     no_locations,
     no_reviews_of,
     none_verified,
     odd_answer,
     to_be_settled,
 )
-from reviewslib.importer.google_http import (
-    Endpoints,
-    Pacing,
-    Response,
-    exchange,
-    exchange_patiently,
-)
-from reviewslib.importer.google_key import Key, access_of, read_key
-from reviewslib.importer.google_listing import Listing, lacked_ids
+from reviewslib.importer.google_key import read_key
+from reviewslib.importer.google_listing import Listing, add_listing, lacked_ids
 from reviewslib.importer.google_shapes import (
     name_in,
     object_in,
     object_of,
     objects_in,
-    page_token_in,
     text_in,
 )
 from reviewslib.importer.options import Options
 from reviewslib.importer.profile import language_offer
 from reviewslib.importer.questions import NeedsDecision, listed
 from reviewslib.importer.stored import Stored
-from reviewslib.importer.takeout import Origin, add_reviews
 from reviewslib.importer.texts import clean_line
 
-# ---- What is asked in a run ----
-
-# Half a million reviews, more than a data file may have.
-MAX_PAGES = 10_000
-
-
-@dataclass(frozen=True)
-class Connection:
-    """Where Google is, and how the run waits, ends and tells how far it is."""
-
-    endpoints: Endpoints = Endpoints()
-    pacing: Pacing = field(default_factory=Pacing)
-    progress: Callable[[str], None] = lambda line: None
-    max_pages: int = MAX_PAGES  # of a list
+# ---- A run ----
 
 
 class Answers(NamedTuple):
@@ -88,23 +63,27 @@ def ask_google(
     `stored` tells which reviews a list lacks. Raises GoogleFault and NeedsDecision.
     """
     client = Client(read_key(key_file, connection.endpoints), connection)
-    places = client.places()
+    places = _places(client)
     chosen = _choose(places, options, stored)
     present = _present(places, chosen)
+    listings = [_listing_of(place, client, stored) for place in present]
     exports = list[Export]()
-    is_cut = False
-    for place in present:
+    for place, listing in zip(present, listings, strict=True):
         export = Export("Google", options, contract)
         export.titles[place.location] = place.title
-        is_cut |= _add_location(export, client, place, stored)
+        add_listing(export, listing)
         exports.append(export.finish())
     exports[0].urgent_notes += _lost(places, chosen, stored)
     profile = None
     if len(chosen) == 1:
         profile = present[0].profile
-        business = stored.document.get("business", {})
-        exports[0].notes += language_offer(business, profile)
-    return Answers(exports, locations=chosen, profile=profile, is_cut=is_cut)
+        exports[0].notes += language_offer(stored.business, profile)
+    return Answers(
+        exports=exports,
+        locations=chosen,
+        profile=profile,
+        is_cut=any(listing.is_cut for listing in listings),
+    )
 
 
 # ---- Accounts and locations ----
@@ -113,6 +92,28 @@ READ_MASK = (
     "name,title,storefrontAddress,phoneNumbers,websiteUri,regularHours,categories,"
     "latlng,serviceArea,languageCode,profile,metadata"
 )
+
+
+def _places(client: Client) -> dict[str, Place]:
+    """All locations of all accounts, by number. Raises GoogleFault."""
+    accounts = list[str]()
+    url = f"{client.endpoints.accounts}/accounts"
+    for page in client.pages(url, {"pageSize": "20"}):
+        accounts += map(name_in, objects_in(page, "accounts"))
+    found = dict[str, Place]()
+    for account in accounts:
+        for place in _places_of(account, client):
+            # A location may be in a group, too: it is the same one.
+            found.setdefault(place.location, place)
+    return found
+
+
+def _places_of(account: str, client: Client) -> Iterator[Place]:
+    """The locations of an account. Raises GoogleFault."""
+    url = f"{client.endpoints.locations}/{account}/locations"
+    for page in client.pages(url, {"readMask": READ_MASK, "pageSize": "100"}):
+        for item in objects_in(page, "locations"):
+            yield _place_of(item, account)
 
 
 class Place(NamedTuple):
@@ -201,148 +202,50 @@ def _lost(
 ORDERS = ("updateTime desc", "rating desc")
 
 
-def _add_location(export: Export, client: Client, place: Place, stored: Stored) -> bool:
-    """Add the reviews of a location, and what its list says of others.
-
-    Returns whether it lacks more reviews than a run asks for.
-    """
-    listing = _read_listing(client, place)
-    lacking = lacked_ids(stored, place.location, listing.items)
-    there, gone = _ask_for(client, place, lacking)
-    for id, item in there.items():
-        if listing.add(item) != id:
-            raise odd_answer("another review than asked for")
-    add_reviews(export, [*listing.items.values()], Origin("Google", listing.time))
-    export.gone = dict.fromkeys(gone, listing.time)
-    if export.failed:
-        export.advice[f"This is how Google answers; {ODD_ANSWER}"] = None
-    still_open = len(lacking) - len(there) - len(gone)
-    if listing.is_whole and not still_open:
-        export.covers[place.location] = listing.time
-    else:
-        export.urgent_notes.append(
-            f"the list of location {place.location} has {len(listing.items)} of "
-            f"{listing.total or 0} reviews; what it lacks stays as it was "
-            f"({still_open} of the stored reviews are to be asked for again)"
-        )
-    return len(lacking) > MAX_QUESTIONS
-
-
-def _read_listing(client: Client, place: Place) -> Listing:
-    """The list of a location, read in a second order if it is short.
-
-    Raises GoogleFault.
-    """
+def _listing_of(place: Place, client: Client, stored: Stored) -> Listing:
+    """What Google says of the reviews of a location. Raises GoogleFault."""
     if not client.date:
         raise odd_answer("no Date")
     listing = Listing(place.location, time=client.date)
-    url = f"{client.endpoints.reviews}/{place.name}/reviews"
     for order in ORDERS:
-        try:
-            for page in client.pages(url, {"pageSize": "50", "orderBy": order}):
-                listing.take(page)
-                client.progress(f"{place.title}: {len(listing.items)} reviews")
-        except NotFound:
-            raise no_reviews_of(place.location) from None
+        _read_list(listing, place, client, order)
         if listing.is_whole:
             break
+    listing.lacking = lacked_ids(stored, place.location, listing.items)
+    _ask_for_lacked(listing, place, client)
     return listing
 
 
-# ---- Reviews that a list lacks ----
+def _read_list(listing: Listing, place: Place, client: Client, order: str) -> None:
+    """Raises GoogleFault."""
+    url = f"{client.endpoints.reviews}/{place.name}/reviews"
+    try:
+        for page in client.pages(url, {"pageSize": "50", "orderBy": order}):
+            listing.take_page(page)
+            client.progress(f"{place.title}: {len(listing.items)} reviews")
+    except NotFound:
+        raise no_reviews_of(place.location) from None
 
-# Google allows 300 requests a minute, and a run must end soon. The next one asks for the
-# rest.
-MAX_QUESTIONS = 200
+
 # Google is busy, and every further question would keep it so.
 MAX_BUSY_ANSWERS = 10
 
 
-def _ask_for(
-    client: Client, place: Place, ids: Sequence[str]
-) -> tuple[dict[str, Object], list[str]]:
-    """The reviews that exist, by id, and the ids of those that Google says are gone.
+def _ask_for_lacked(listing: Listing, place: Place, client: Client) -> None:
+    """Ask for the reviews that a list lacks, one by one. Raises GoogleFault.
 
-    Those without such an answer are in neither. Raises GoogleFault.
+    An answer that says neither that one is there nor that it is gone means nothing.
     """
-    there = dict[str, Object]()
-    gone = list[str]()
     busy = 0
-    for id in ids[:MAX_QUESTIONS]:
+    for id in listing.questions:
         # An id of a saved page may have any character.
         name = f"{place.name}/reviews/{quote(id, safe='')}"
         response = client.ask_once(f"{client.endpoints.reviews}/{name}")
         if response.status == 200:
-            there[id] = object_of(response.content, "a review")
+            listing.take_answer(id, object_of(response.content, "a review"))
         elif response.is_not_found:
-            gone.append(id)
+            listing.take_denial(id)
         elif response.is_busy:
             busy += 1
         if busy == MAX_BUSY_ANSWERS:
-            break
-    return there, gone
-
-
-# ---- Requests with an access token ----
-
-
-class Client:
-    """Asks for lists, page by page, and for single objects, with an access token."""
-
-    def __init__(self, key: Key, connection: Connection):
-        """Asks for the access token. Raises GoogleFault."""
-        self.endpoints = connection.endpoints
-        self.progress = connection.progress
-        self._pacing = connection.pacing
-        self._max_pages = connection.max_pages
-        access = access_of(key, self.endpoints, self._pacing)
-        self._fields = {"Authorization": f"Bearer {access.token}"}
-        self.date = access.date  # of the last answer
-
-    def places(self) -> dict[str, Place]:
-        """All locations of all accounts, by number. Raises GoogleFault."""
-        accounts = list[str]()
-        url = f"{self.endpoints.accounts}/accounts"
-        for page in self.pages(url, {"pageSize": "20"}):
-            accounts += map(name_in, objects_in(page, "accounts"))
-        found = dict[str, Place]()
-        for account in accounts:
-            for item in self._locations_of(account):
-                place = _place_of(item, account)
-                # A location may be in a group, too: it is the same one.
-                found.setdefault(place.location, place)
-        return found
-
-    def _locations_of(self, account: str) -> Iterator[Object]:
-        url = f"{self.endpoints.locations}/{account}/locations"
-        for page in self.pages(url, {"readMask": READ_MASK, "pageSize": "100"}):
-            yield from objects_in(page, "locations")
-
-    def pages(self, url: str, query: Mapping[str, str]) -> Iterator[Object]:
-        """The pages of a list. Raises GoogleFault; NotFound for a status of 404."""
-        fields = dict(query)
-        tokens = set[str]()
-        for _ in range(self._max_pages):
-            page = self._page(f"{url}?{urlencode(fields)}")
-            yield page
-            token = page_token_in(page)
-            if not token:
-                return
-            if token in tokens:
-                break
-            tokens.add(token)
-            fields["pageToken"] = token
-        raise odd_answer("its pages have no end")
-
-    def _page(self, url: str) -> Object:
-        response = exchange_patiently(url, self._fields, self._pacing)
-        self.date = response.date
-        if response.status != 200:
-            raise fault_of(response.status, response.error)
-        return object_of(response.content, "a page")
-
-    def ask_once(self, url: str) -> Response:
-        """The answer to a question that another run can ask again. Raises GoogleFault."""
-        response = exchange(url, self._fields)
-        self.date = response.date
-        return response
+            return

@@ -14,7 +14,7 @@ import socket
 import tempfile
 import webbrowser
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import NamedTuple
@@ -56,19 +56,32 @@ class Key(NamedTuple):
 def read_key(path: Path, endpoints: Endpoints) -> Key:
     """The key in an "authorized user" file. Raises GoogleFault."""
     members = _object_in(path)
-    texts = [members.get(name) for name in Key._fields]
-    if not all(isinstance(text, str) and text for text in texts):
+    texts = _texts_in(members, Key._fields)
+    if texts is None:
         raise to_be_settled(
             f"{path}: not the key of an authorized user; write it with --google-login."
         )
     _check_token_address(path, members, endpoints)
-    return Key._make(str(text) for text in texts)
+    return Key(**texts)
 
 
 def _check_token_address(path: Path, members: Object, endpoints: Endpoints) -> None:
     """Raises GoogleFault: a file with another address would carry the key there."""
     if members.get("token_uri", endpoints.token) != endpoints.token:
         raise to_be_settled(f"{path}: its token_uri is not the address of Google's.")
+
+
+def _texts_in(holder: Json, names: Sequence[str]) -> dict[str, str] | None:
+    """The texts of these names, None if one is absent, empty or no text."""
+    if not isinstance(holder, dict):
+        return None
+    texts = dict[str, str]()
+    for name in names:
+        text = holder.get(name)
+        if not isinstance(text, str) or not text:
+            return None
+        texts[name] = text
+    return texts
 
 
 def _object_in(path: Path) -> Object:
@@ -161,9 +174,8 @@ def log_in(
     """Let the owner log in with a browser, and write the key file. Raises GoogleFault."""
     client = _desktop_client(client_file, endpoints)
     verifier = secrets.token_urlsafe(48)
-    state = secrets.token_urlsafe(24)
-    with _Loopback(state) as loopback:
-        address = _consent_address(client, verifier, state, loopback.url, endpoints)
+    with _Loopback(state=secrets.token_urlsafe(24)) as loopback:
+        address = _consent_address(client, verifier, loopback, endpoints)
         say("Log in with this address, in a browser on this machine:")
         say(f"  {address}")
         say(
@@ -172,46 +184,44 @@ def log_in(
         )
         open_browser(address)
         code = loopback.wait_for_code()
-        redirect = loopback.url
-    fields = client | {
+    fields = {
         "grant_type": "authorization_code",
         "code": code,
         "code_verifier": verifier,
-        "redirect_uri": redirect,
+        "redirect_uri": loopback.url,
     }
-    tokens = _ask_for_token(fields, endpoints, Pacing()).content
-    token = tokens.get("refresh_token")
-    if not isinstance(token, str):
+    tokens = _ask_for_token(client | fields, endpoints, Pacing()).content
+    refresh_token = text_in(tokens, "refresh_token")
+    if not refresh_token:
         raise odd_answer("no refresh_token")
-    write_key(key_file, Key(**client, refresh_token=token), endpoints)
+    write_key(key_file, Key(**client, refresh_token=refresh_token), endpoints)
 
 
 def _desktop_client(path: Path, endpoints: Endpoints) -> dict[str, str]:
     """The id and the secret of a client of type "Desktop app". Raises GoogleFault."""
     client: Json = _object_in(path).get("installed")
-    if not isinstance(client, dict):
+    texts = _texts_in(client, ("client_id", "client_secret"))
+    if not isinstance(client, dict) or texts is None:
         raise to_be_settled(
             f'{path}: not the JSON of an OAuth client of type "Desktop app".'
         )
     _check_token_address(path, client, endpoints)
-    names = ("client_id", "client_secret")
-    return {name: str(client.get(name, "")) for name in names}
+    return texts
 
 
 def _consent_address(
     client: Mapping[str, str],
     verifier: str,
-    state: str,
-    redirect: str,
+    loopback: _Loopback,
     endpoints: Endpoints,
 ) -> str:
     challenge = urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest())
     query = {
         "response_type": "code",
         "client_id": client["client_id"],
-        "redirect_uri": redirect,
+        "redirect_uri": loopback.url,
         "scope": SCOPE,
-        "state": state,
+        "state": loopback.state,
         "code_challenge": challenge.decode().rstrip("="),
         "code_challenge_method": "S256",
         # Both: otherwise Google gives a refresh token at the first login only.
@@ -236,6 +246,9 @@ class _Loopback(HTTPServer):
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
+
+    def handle_error(self, *details: object) -> None:
+        """Say nothing of a browser that leaves early."""
 
     def handle_timeout(self) -> None:
         self.has_timed_out = True

@@ -44,9 +44,8 @@ def follow(
     changed = list[str]()
     for member, value in members_of(profile).items():
         old = business.get(member)
-        if member not in made_up and not _may_follow(member, old, digests):
-            continue
-        if value is None and (member == "name" or _is_unfilled(old)):
+        is_free = member in made_up or _may_follow(member, old, digests)
+        if not is_free or not _says_something(member, value, old):
             continue
         if _is_refused(business, member, value, contract):
             followed.lines.append(f"Google's {member} of the business is left out")
@@ -72,6 +71,14 @@ def _may_follow(member: str, value: Json, digests: Mapping[str, str]) -> bool:
     if member in digests:
         return _digest(value) == digests[member]
     return _is_unfilled(value)
+
+
+def _says_something(member: str, value: Json, old: Json) -> bool:
+    """Whether a value of the profile, null where it is silent, is worth following."""
+    if value is None:
+        # A business must have a name.
+        return member != "name" and not _is_unfilled(old)
+    return True
 
 
 def _is_unfilled(value: Json) -> bool:

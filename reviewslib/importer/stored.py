@@ -28,6 +28,12 @@ class Stored(NamedTuple):
         return {review["id"]: review for review in self.document.get("reviews", ())}
 
     @property
+    def business(self) -> dict[str, Json]:
+        """What the owner says of the business, empty without a file."""
+        business: dict[str, Json] = self.document.get("business", {})
+        return business
+
+    @property
     def edited_copy(self) -> str:
         """The name for a copy of a reviews.json that somebody has edited."""
         return f"{REVIEWS_FILE}.edited-{self.reviews_digest[:8]}"

@@ -194,7 +194,7 @@ def test_a_short_listing_removes_what_google_says_is_gone(shop, google):
     shop.ask()
     later(google, 2)
     google.has(range(2, 80))
-    google.total = 99
+    google.totals[PLACE] = 99
     # when
     shop.ask()
     # then
@@ -480,7 +480,7 @@ def test_a_kill_while_writing_leaves_all_before_or_all_after(
 IMPORT = """
 import sys
 from reviewslib.importer import command
-from reviewslib.importer.google import Connection
+from reviewslib.importer.google_client import Connection
 from reviewslib.importer.google_http import Endpoints
 
 url, *words = sys.argv[1:]

@@ -9,7 +9,7 @@ import pytest
 import trustme
 from lab.google_lab import FakeGoogle, GoogleShop, Proxy
 
-from reviewslib.importer.google import Connection
+from reviewslib.importer.google_client import Connection
 from reviewslib.importer.google_http import Endpoints
 from reviewslib.terminal import EXIT_FAILURE
 

@@ -25,7 +25,7 @@ from lab.export_lab import (
     stamped,
     takeout_files,
 )
-from lab.google_lab import AUTHOR, OTHER_PLACE, FakeGoogle, GoogleShop, error
+from lab.google_lab import AUTHOR, ORDERS, OTHER_PLACE, FakeGoogle, GoogleShop, error
 
 PLACES = (PLACE, OTHER_PLACE)
 WEEKS = 36
@@ -114,6 +114,7 @@ class Year:
         self.takeouts = list[tuple[int, list[Review]]]()  # days and reviews
         self.first_ids = dict[int, str]()  # by number
         self.stored = set[int]()
+        self.is_known_to_the_api = False  # whether all that is stored has its ids
         self.number = 0
         self.day = 0
 
@@ -134,7 +135,7 @@ class Year:
                 word = self.random.choice(["Verra", "Betra"])
                 self.there[review.number] = replace(review, word=word, updated=day)
         for number in list(self.hidden):
-            if self.random.random() < 0.1:
+            if self.chance(0.1):
                 self.there[number] = self.hidden.pop(number)
         self.publish()
 
@@ -145,7 +146,7 @@ class Year:
             place=self.random.choice(PLACES),
             written=self.day,
             updated=self.day,
-            is_a_second_late=self.random.random() < 0.5,
+            is_a_second_late=self.chance(0.5),
         )
         self.there[self.number] = review
         return review
@@ -154,12 +155,17 @@ class Year:
         """Let the fake have what is there now, and no trouble."""
         self.google.now = f"{moment(self.day)[:10]}T23:30:00+00:00"
         for place in PLACES:
-            reviews = [each for each in self.there.values() if each.place == place]
+            reviews = self.in_place(place)
             self.google.has([review.as_api() for review in reviews], place)
         self.google.answers.clear()
         self.google.appearing.clear()
         self.google.hidden = set()
-        self.google.total = None
+        self.google.hidden_in = ORDERS
+        self.google.overlap = 0
+        self.google.totals.clear()
+
+    def in_place(self, place: str) -> list[Review]:
+        return [review for review in self.there.values() if review.place == place]
 
     # ---- Three ways to the copy ----
 
@@ -167,6 +173,7 @@ class Year:
         self.takeouts.append((self.day, [*self.there.values()]))
 
     def give_takeout(self, day: int, reviews: list[Review]) -> None:
+        self.is_known_to_the_api = False
         files = dict[str, bytes]()
         for place in PLACES:
             items = [each.as_takeout() for each in reviews if each.place == place]
@@ -174,6 +181,7 @@ class Year:
         self.shop.take(self.shop.zip(stamped(day), files), *CHOICE, *ANSWERS)
 
     def give_table(self) -> None:
+        self.is_known_to_the_api = False
         rows = [review.as_row() for review in self.there.values()]
         table = self.shop.csv(*rows, header="author rating date text source")
         dated(table, f"{moment(self.day)[:10]}T23:00:00+00:00")
@@ -182,21 +190,48 @@ class Year:
     def ask(self) -> None:
         """A run in which all is well."""
         self.shop.ask(*CHOICE, *ANSWERS)
+        self.is_known_to_the_api = True
 
     def ask_in_trouble(self) -> None:
-        """A list that lacks reviews, or to which one comes while it is read."""
+        """A run in which Google's lists are not as they should be."""
         ids = [native_id_of(number) for number in self.there]
         self.google.hidden = set(self.random.sample(ids, len(ids) // 4))
-        if self.random.random() < 0.5:
-            review = self.write()
-            if review.place == PLACE:
-                self.google.appearing.append(review.as_api())
-        if self.random.random() < 0.3:
-            self.google.total = len(ids) + 5
-        if self.random.random() < 0.3:
+        self.google.overlap = self.random.randrange(3)
+        is_answered = self.chance(0.7)
+        if not is_answered:
             self.google.answers["/reviews/"] = lambda: error(503, "UNAVAILABLE")
-        self.ask()
+        # One order has what the other lacks, unless the list changes, or says of itself
+        # that it is whole.
+        has_all = self.chance(0.5)
+        if has_all:
+            self.google.hidden_in = (self.random.choice(ORDERS),)
+        else:
+            self.change_while_read()
+            for place in PLACES:
+                if self.chance(0.5):
+                    self.google.totals[place] = self.wrong_total(place)
+        self.shop.ask(*CHOICE, *ANSWERS)
+        # A 404 counts, whatever the list is.
+        has_no_other = is_answered and self.is_known_to_the_api
+        self.check(has_all=has_all, has_no_other=has_no_other)
         self.publish()
+
+    def change_while_read(self) -> None:
+        review = self.write()
+        if review.place == PLACE:
+            self.google.appearing.append(review.as_api())
+
+    def wrong_total(self, place: str) -> int:
+        """A number that is too large, or one that agrees with a list that lacks some.
+
+        The latter only if the API can be asked for all that is stored: nothing else
+        tells that such a list is not whole.
+        """
+        ids = [native_id_of(each.number) for each in self.in_place(place)]
+        listed = len(set(ids) - self.google.hidden)
+        if self.is_known_to_the_api and self.chance(0.5):
+            return listed
+        return listed + 5
 
     # ---- What goes wrong here ----
 
@@ -207,6 +242,7 @@ class Year:
 
     def lose_the_state(self) -> None:
         self.shop.lose()
+        self.is_known_to_the_api = False
         # Of what is removed, nothing is known any more.
         self.first_ids = {number: self.first_ids[number] for number in self.stored}
 
@@ -218,20 +254,22 @@ class Year:
 
     # ---- What must be stored ----
 
-    def check(self, *, is_settled: bool) -> None:
-        """Compare what is stored with what exists, after a command."""
+    def check(self, *, has_all: bool = False, has_no_other: bool = False) -> None:
+        """Compare what is stored with what exists, after a command.
+
+        Whatever the command was, it loses nothing that was stored and exists.
+        """
         texts = [review["text"] for review in self.shop.reviews.values()]
         numbers = [number_in(text) for text in texts]
+        existing = self.there.keys() - self.erased
         assert len(numbers) == len(set(numbers)), "doubled"
         assert not self.erased & set(numbers), "erased, and back"
-        lost = (self.stored & self.there.keys()) - self.erased - set(numbers)
-        assert not lost
-        if is_settled:
-            existing = self.there.values()
-            expected = [
-                each.text for each in existing if each.number not in self.erased
-            ]
-            assert sorted(texts) == sorted(expected)
+        assert not (self.stored & existing) - set(numbers), "lost"
+        if has_all:
+            expected = {self.there[number].text for number in existing}
+            assert not expected - set(texts), "lacking"
+        if has_no_other:
+            assert not set(numbers) - existing, "extra"
         self.stored = set(numbers)
         for id, review in self.shop.reviews.items():
             assert self.first_ids.setdefault(number_in(review["text"]), id) == id
@@ -258,24 +296,24 @@ def test_nothing_is_lost_extra_or_doubled_at_the_run_after(
         # when, then
         if year.chance(0.3) and year.there:
             year.give_table()
-            year.check(is_settled=False)
+            year.check()
         if week % 3 == 0:
             year.make_takeout()
         if year.takeouts and year.chance(0.5):
             day, reviews = year.random.choice(year.takeouts[-3:])
             year.give_takeout(day, reviews)
-            year.check(is_settled=day == year.day)
+            is_of_today = day == year.day
+            year.check(has_all=is_of_today, has_no_other=is_of_today)
         if year.chance(0.5):
             year.ask_in_trouble()
-            year.check(is_settled=False)
         if year.stored and year.chance(0.1):
             year.erase()
-            year.check(is_settled=False)
+            year.check()
         if year.stored and year.chance(0.1):
             year.lose_the_state()
         if year.stored and year.chance(0.2):
             year.kill()
-            year.check(is_settled=False)
+            year.check()
         year.ask()
-        year.check(is_settled=True)
+        year.check(has_all=True, has_no_other=True)
     assert len(year.stored) > 30

@@ -21,7 +21,7 @@ import trustme
 
 from lab.export_lab import PLACE, Item, Shop, api_item
 from reviewslib.importer import command
-from reviewslib.importer.google import Connection
+from reviewslib.importer.google_client import Connection
 from reviewslib.importer.google_http import Endpoints, Pacing
 
 ACCOUNT = "accounts/9"
@@ -113,11 +113,12 @@ class FakeGoogle:
         self.locations = [location()]
         self.reviews = dict[str, list[Item]]()  # by location
         self.largest_page = 50
+        self.overlap = 0  # how many reviews a page repeats of the one before
         self.appearing = list[Item]()  # come after the first page of a list was read
         self.hidden = set[str]()  # ids that lists lack from page 2 on
         self.hidden_in = ORDERS  # of lists
         self.unlisted = set[str]()  # ids that no list has at all
-        self.total: int | None = None  # instead of the true one
+        self.totals = dict[str, int]()  # by location, instead of the true ones
         # By a part of a path: what is answered instead.
         self.answers = dict[str, Callable[[], Answer]]()
         self.requests = list[str]()
@@ -221,9 +222,9 @@ class FakeGoogle:
         if id:
             found = [item for item in items if item["reviewId"] == id.strip("/")]
             return (200, found[0]) if found else NOT_FOUND
-        return 200, self._page(items, query)
+        return 200, self._page(items, place, query)
 
-    def _page(self, items: list[Item], query: dict[str, list[str]]) -> Item:
+    def _page(self, items: list[Item], place: str, query: dict[str, list[str]]) -> Item:
         start = int(query.get("pageToken", ["0"])[0])
         size = min(int(query["pageSize"][0]), self.largest_page)
         order = query["orderBy"][0]
@@ -235,12 +236,11 @@ class FakeGoogle:
             hidden |= self.hidden
         part = [
             item
-            for item in ordered[start : start + size]
+            for item in ordered[max(start - self.overlap, 0) : start + size]
             if item["reviewId"] not in hidden
         ]
-        page: Item = {"averageRating": 4.5, "totalReviewCount": len(items)}
-        if self.total is not None:
-            page["totalReviewCount"] = self.total
+        total = self.totals.get(place, len(items))
+        page: Item = {"averageRating": 4.5, "totalReviewCount": total}
         if part:
             page["reviews"] = part
         if start + size < len(items):
