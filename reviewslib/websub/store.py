@@ -40,7 +40,8 @@ class StoreFault(Exception):
 
 # ---- Statements ------------------------------------------------------------------------
 
-SCHEMA_VERSION = 1
+# A changed schema has a new number: `test_store` pins both.
+SCHEMA_VERSION = 2
 
 # The columns are the fields of `Row`. AUTOINCREMENT never reuses an id, so that the late
 # result of a deleted row does not apply to a newer row. The first index finds the rows of
@@ -91,18 +92,21 @@ class Transaction:
     def check(self) -> None:
         """Read the whole file and rewrite its version: damage and a full disk show only then.
 
-        Raises StoreFault unless the schema is the one of this program and no page is
-        damaged.
+        Raises StoreFault if a page is damaged, or the schema is another program's.
         """
+        self.check_version()
+        (fault,) = self._execute("PRAGMA integrity_check(1)").fetchone()
+        if fault != "ok":
+            raise StoreFault(f"damaged: {' '.join(fault.split())}")
+        self._execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    def check_version(self) -> None:
+        """Raises StoreFault unless the schema is the one of this program."""
         (version,) = self._execute("PRAGMA user_version").fetchone()
         if version != SCHEMA_VERSION:
             raise StoreFault(
                 f"made by another version of this program (schema {version})"
             )
-        (fault,) = self._execute("PRAGMA integrity_check(1)").fetchone()
-        if fault != "ok":
-            raise StoreFault(f"damaged: {' '.join(fault.split())}")
-        self._execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     # ---- Rows ----
 
@@ -273,6 +277,8 @@ class Store:
             connection.execute("PRAGMA journal_mode = WAL")
             if connection.execute("PRAGMA user_version").fetchone() == (0,):
                 connection.executescript(SCHEMA)
+            # Before any row is read: those of another version have other columns.
+            Transaction(connection).check_version()
             self._note_replacement(connection)
             self._connection = connection
             self._held = held.pop_all()
@@ -393,7 +399,9 @@ def list_rows(state_dir: Path) -> list[Row]:
         if not path.exists():
             return []
         with connected(path, OPERATOR_SECONDS) as connection:
-            return list(Transaction(connection).rows(order))
+            reader = Transaction(connection)
+            reader.check_version()
+            return list(reader.rows(order))
 
 
 def remove_subscriptions(

@@ -5,6 +5,7 @@ Rows - What is due - Trouble - Coming and going - For the operator
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import resource
@@ -22,6 +23,8 @@ from lab.tools import limited
 from reviewslib.websub.callback_urls import selector
 from reviewslib.websub.rows import Row, Rows
 from reviewslib.websub.store import (
+    SCHEMA,
+    SCHEMA_VERSION,
     STORE_FILE_NAME,
     Store,
     StoreFault,
@@ -405,8 +408,39 @@ def test_a_store_of_another_version_is_not_used(of_another_version: Path) -> Non
         # when the hub starts
         store.keep_open()
 
-        # then it says why it cannot store anything
-        assert store.trouble == ANOTHER
+        # then it says why it cannot store anything, and stores nothing
+        assert store.trouble == f"{of_another_version / STORE_FILE_NAME}: {ANOTHER}"
+        with pytest.raises(StoreFault), store.transaction():
+            pass
+
+
+def test_a_hub_goes_on_once_a_store_of_another_version_is_removed(
+    of_another_version: Path,
+) -> None:
+    with closing(Store(of_another_version)) as store:
+        # given
+        store.keep_open()
+        (of_another_version / STORE_FILE_NAME).unlink()
+
+        # when
+        store.keep_open()
+
+        # then
+        assert store.trouble is None
+
+
+def test_a_changed_schema_has_a_new_number() -> None:
+    """A digest here that does not fit says: SCHEMA_VERSION grows by one, and so does this."""
+    digest = hashlib.sha256(SCHEMA.encode()).hexdigest()
+
+    assert (SCHEMA_VERSION, digest[:8]) == (2, "79008541")
+
+
+def test_the_operator_lists_no_store_of_another_version(
+    of_another_version: Path,
+) -> None:
+    with pytest.raises(StoreFault, match=f": {re.escape(ANOTHER)}$"):
+        list_rows(of_another_version)
 
 
 def test_the_operator_changes_no_store_of_another_version(
