@@ -5,25 +5,49 @@ import pytest
 from reviewslib.importer.stars import UnknownScale, highest_value, read_stars
 from reviewslib.importer.texts import BadRecord
 
-STARS = {  # by scale, 0 where nobody said it
-    (0, 5): "5|5 star rating|5 Sterne",
-    (0, 4): "4 out of 5|4 von 5 Sternen|★★★★☆|FOUR|4/5",
-    (0, 4.6): "4,6|4.6 out of 5 stars",
-    (0, 3): "3 étoiles|⭐️⭐️⭐️|3 stars",
-    (0, 2): "2 estrellas",
-    (0, None): "0|",
-    (10, 4.5): "9",
-    (100, 4): "80%",
-    (100, 1): "1",
-}
+WITHOUT_SCALE = [
+    pytest.param("5", 5, id="a number"),
+    pytest.param("5 star rating", 5, id="an English label"),
+    pytest.param("5 Sterne", 5, id="German stars"),
+    pytest.param("4 out of 5", 4, id="an English bound"),
+    pytest.param("4 von 5 Sternen", 4, id="a German bound"),
+    pytest.param("4/5", 4, id="a fraction"),
+    pytest.param("★★★★☆", 4, id="drawn, one hollow"),
+    pytest.param("⭐️⭐️⭐️", 3, id="emoji"),
+    pytest.param("FOUR", 4, id="Google's word"),
+    pytest.param("4,6", 4.6, id="a comma"),
+    pytest.param("4.6 out of 5 stars", 4.6, id="a decimal with a bound"),
+    pytest.param("3 étoiles", 3, id="French"),
+    pytest.param("3 stars", 3, id="English"),
+    pytest.param("2 estrellas", 2, id="Spanish"),
+    pytest.param("0", None, id="no stars"),
+    pytest.param("", None, id="nothing"),
+]
 
 
-@pytest.mark.parametrize(("scale", "stars"), STARS)
-def test_stars_are_read_on_each_scale_as_tools_write_them(
-    scale: int, stars: float | None
+@pytest.mark.parametrize(("text", "stars"), WITHOUT_SCALE)
+def test_stars_of_five_are_read_as_tools_write_them(
+    text: str, stars: float | None
 ) -> None:
-    for text in STARS[scale, stars].split("|"):
-        assert repr(read_stars(text, scale)) == repr(stars)  # 4 and not 4.0
+    assert read_stars(text, 0) == stars
+
+
+ON_SCALES = [
+    pytest.param("9", 10, 4.5, id="nine of ten"),
+    pytest.param("80%", 100, 4, id="a percentage"),
+    pytest.param("1", 100, 1, id="less than one star"),
+]
+
+
+@pytest.mark.parametrize(("text", "scale", "stars"), ON_SCALES)
+def test_stars_are_read_on_a_scale_that_is_told(
+    text: str, scale: int, stars: float
+) -> None:
+    assert read_stars(text, scale) == stars
+
+
+def test_whole_stars_are_integers_in_json() -> None:
+    assert repr(read_stars("80%", 100)) == "4"
 
 
 @pytest.mark.parametrize("text", ["6", "4 of 10", "4 de 10", "4%"])
@@ -32,27 +56,24 @@ def test_the_scale_of_a_rating_is_asked_for(text: str) -> None:
         read_stars(text, 0)
 
 
-NO_STARS = [
-    "positive",
-    "doesn't recommend",
-    "recommended",
-    "negative",
-    "great",
-    "5 out of five",
-]
-REFUSED = [
-    *((text, 0, "is not a number of stars") for text in NO_STARS),
-    ("0.5", 0, "is less than one star"),
-    *((text, 10, "is not a rating of 1 to 10") for text in ("11", "4/5")),
-]
+NO_STARS = ["positive", "doesn't recommend", "recommended", "negative", "great"]
 
 
-@pytest.mark.parametrize(("text", "scale", "reason"), REFUSED)
-def test_text_that_is_not_a_rating_is_refused(
-    text: str, scale: int, reason: str
-) -> None:
-    with pytest.raises(BadRecord, match=f'^"{text}" {reason}$'):
-        read_stars(text, scale)
+@pytest.mark.parametrize("text", [*NO_STARS, "5 out of five"])
+def test_words_that_are_no_stars_are_refused(text: str) -> None:
+    with pytest.raises(BadRecord, match=f'^"{text}" is not a number of stars$'):
+        read_stars(text, 0)
+
+
+def test_a_rating_below_one_star_is_refused() -> None:
+    with pytest.raises(BadRecord, match=r'^"0\.5" is less than one star$'):
+        read_stars("0.5", 0)
+
+
+@pytest.mark.parametrize("text", ["11", "4/5"])
+def test_a_rating_beyond_its_scale_is_refused(text: str) -> None:
+    with pytest.raises(BadRecord, match=f'^"{text}" is not a rating of 1 to 10$'):
+        read_stars(text, 10)
 
 
 IN_WORDS = [

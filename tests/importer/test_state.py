@@ -26,33 +26,53 @@ STATE = State(
 )
 
 
-def test_a_state_is_written_without_what_is_empty_and_read_again() -> None:
+def test_a_state_that_was_written_is_read_again() -> None:
+    assert read_state(encoded_state(STATE), None, "any") == STATE
+
+
+def test_entries_are_written_in_order_and_without_what_is_empty() -> None:
     content = encoded_state(STATE)
-    assert read_state(content, None, "any") == STATE
+
     assert b'"reviews":{"google-0":{"source":"google"},"google-1":' in content
 
 
 OTHER_FORMS = [
-    b"{",
-    b"[]",
-    b'{"a": 1}',
-    b'{"reviews": {"x": {"y": 1}}}',
-    b'{"reviews": 5}',
+    pytest.param(b"{", id="half an object"),
+    pytest.param(b"[]", id="a list"),
+    pytest.param(b'{"a": 1}', id="an unknown member"),
+    pytest.param(b'{"reviews": {"x": {"y": 1}}}', id="an unknown member of an entry"),
+    pytest.param(b'{"reviews": 5}', id="a number as reviews"),
 ]
+REASON = "not a state of this version; delete the file, and it is made anew"
 
 
 @pytest.mark.parametrize("content", OTHER_FORMS)
-@pytest.mark.parametrize("name", [STATE_FILE, DRAFT_FILE])
-def test_a_state_of_another_form_is_refused(content: bytes, name: str) -> None:
-    files = (content, None) if name == STATE_FILE else (None, content)
+def test_a_state_of_another_form_is_refused(content: bytes) -> None:
     with pytest.raises(BadData) as refused:
-        read_state(*files, "any")
-    reason = "not a state of this version; delete the file, and it is made anew"
-    assert refused.value.lines() == [f"{name}: {reason}"]
+        read_state(content, None, "any")
+
+    assert refused.value.lines() == [f"{STATE_FILE}: {REASON}"]
 
 
-def test_the_state_holds_moments_and_digests_and_no_text_or_name(shop: Shop) -> None:
+@pytest.mark.parametrize("content", OTHER_FORMS)
+def test_a_draft_of_another_form_is_refused(content: bytes) -> None:
+    with pytest.raises(BadData) as refused:
+        read_state(None, content, "any")
+
+    assert refused.value.lines() == [f"{DRAFT_FILE}: {REASON}"]
+
+
+def test_a_draft_counts_beside_the_reviews_that_it_names() -> None:
+    draft = encoded_state(STATE)
+
+    assert read_state(None, draft, "new") == STATE
+    assert read_state(None, draft, "old") == State()
+
+
+@pytest.mark.parametrize("words", ["sk Nr1", "aftur", "Takk"])
+def test_the_state_holds_no_name_and_no_words(shop: Shop, words: str) -> None:
     reply = {"comment": "Takk", "updateTime": moment(3)}
+
     shop.take(shop.takeout(9, [item(1, reviewReply=reply)]))
-    content = (shop.data / STATE_FILE).read_text()
-    assert "sk Nr1" not in content and "aftur" not in content and "Takk" not in content
+
+    assert words not in (shop.data / STATE_FILE).read_text()
