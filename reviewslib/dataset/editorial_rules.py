@@ -14,8 +14,20 @@ from reviewslib.dataset.strict_json import Json, JsonPath, Object, members
 from reviewslib.dataset.text import folded_words
 from reviewslib.dataset.vocabulary import ENTITY_KINDS, NAME_KEYS
 
-# A quotation may stand in marks of its own.
-QUOTATION_MARKS = ' "“”„«»'
+# A quotation may stand in marks of its own, those of any language.
+QUOTATION_MARKS = (
+    ('"', '"'),
+    ("“", "”"),
+    ("„", "“"),
+    ("„", "”"),
+    ("”", "”"),
+    ("«", "»"),
+    ("»", "«"),
+    ("‘", "’"),
+    ("‚", "‘"),
+    ("「", "」"),
+    ("『", "』"),
+)
 # Keys whose values, or the members of whose lists, are ids of reviews; and quotations.
 ID_KEYS = {
     "example_review_ids",
@@ -25,6 +37,20 @@ ID_KEYS = {
 }
 PHRASE_LISTS = {"top_phrases"}
 QUOTATIONS = {"pull_quote", "proposed_pull_quote"}
+
+
+def unquoted(text: str) -> str:
+    """A quotation without the marks around it; a pair inside it stays, with all of its marks."""
+    words = text.strip()
+    for opening, closing in QUOTATION_MARKS:
+        if len(words) < 2 or words[0] != opening or words[-1] != closing:
+            continue
+        inside = words[1:-1]
+        # In „A“ and „B“ the marks do not enclose the whole.
+        if opening in inside or closing in inside:
+            continue
+        return inside.strip()
+    return words
 
 
 def name_violations(editorial: Json) -> Violations:
@@ -72,7 +98,7 @@ def stale_references(reviews: Reviews, editorial: Object) -> Violations:
         phrase = _quotation(path, value)
         if phrase is None:
             continue
-        if folded_words(phrase).strip(QUOTATION_MARKS) not in texts:
+        if folded_words(unquoted(phrase)) not in texts:
             yield path, f"{quoted(phrase)} is in no review"
 
 

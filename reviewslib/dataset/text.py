@@ -82,15 +82,36 @@ MARK = "\u0300-\u036f"
 MARKED = re.compile(rf"[{''.join(UNMARKED)}{MARK}](?<![^{LETTERS}][{MARK}])[{MARK}]*")
 
 
-def loosen(text: str) -> str:
-    """`fold` of `text` without the marks that callers often omit.
+# Full-width and half-width forms: one character is typed in both widths (UAX 11). Other
+# compatibility forms stay: their meaning differs, as in 2 and ².
+OTHER_WIDTH = re.compile("[\uff01-\uffef]+")
+# Vowel points and cantillation of Hebrew, without the maqaf, which joins words; vowel
+# points of Arabic. Ordinary text has none, and nobody types them.
+POINTS = "\u0591-\u05bd\u05bf-\u05c7\u064b-\u0652"
+POINT = re.compile(f"[{POINTS}]")
+LIGATURES = {"œ": "oe", "æ": "ae"}
 
-    Those are the marks on Latin and Greek letters and on ё. Text that consists of marks
-    becomes empty.
+
+def loosen(text: str) -> str:
+    """`fold` of `text` without the differences that callers often omit.
+
+    Those are the marks on Latin and Greek letters and on ё, the points of Hebrew and
+    Arabic, the width of letters, and whether two letters are joined. Text that consists
+    of marks becomes empty.
     """
     if text.isascii():
         return text.lower()
-    return fold(MARKED.sub(_unmarked, composed(text)))
+    of_one_width = OTHER_WIDTH.sub(_of_usual_width, text)
+    unpointed = POINT.sub("", composed(of_one_width))
+    # Without a point between them, a letter and its mark may compose.
+    loose = fold(MARKED.sub(_unmarked, composed(unpointed)))
+    for ligature, letters in LIGATURES.items():
+        loose = loose.replace(ligature, letters)
+    return loose
+
+
+def _of_usual_width(run: re.Match[str]) -> str:
+    return unicodedata.normalize("NFKC", run[0])
 
 
 def _unmarked(marked: re.Match[str]) -> str:
@@ -200,8 +221,10 @@ def _differ_in_ending(first: str, second: str) -> bool:
     return shorter >= beginning and first[:beginning] == second[:beginning]
 
 
+# The marks of voiced kana: combining, and half as wide as a letter.
+VOICED = "\u3099\u309a\uff9e\uff9f"
 # A character with the marks that follow it.
-MARKED_CHARACTER = re.compile(f"(?s).[{MARK}]*")
+MARKED_CHARACTER = re.compile(f"(?s).[{MARK}{POINTS}{VOICED}]*")
 
 # Spaces, dots, commas, hyphens.
 NAME_SEPARATORS = re.compile(r"[\s.,\u2010-\u2013-]+")

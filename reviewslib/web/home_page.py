@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from reviewslib.dataset import provenance
-from reviewslib.dataset.editorial_rules import QUOTATION_MARKS
+from reviewslib.dataset.editorial_rules import unquoted
 from reviewslib.dataset.insights import (
     counts_names,
     is_counted,
@@ -65,7 +65,7 @@ def _shown(site: Site) -> dict[str, Any]:
     """The variables of both."""
     dataset = site.dataset
     insights = dataset.insights
-    quote = one_line(insights.get("pull_quote"), MAX_LINE).strip(QUOTATION_MARKS)
+    quote = unquoted(one_line(insights.get("pull_quote"), MAX_LINE))
     lead = None if quote else _newest_with_text(dataset.newest)
     newest = dataset.newest[:MAX_REVIEWS]
     return {

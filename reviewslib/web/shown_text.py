@@ -11,6 +11,7 @@ import re
 
 from reviewslib.dataset.contract import is_web_url
 from reviewslib.dataset.strict_json import Json
+from reviewslib.dataset.text import loosen
 
 # ---- Lengths in characters: every page stays small, whatever the files hold ----
 
@@ -107,5 +108,6 @@ def slug(name: str) -> str:
 
     It is valid in every one of them and needs no quoting in a shell.
     """
-    words = re.findall("[a-z0-9]+", name.lower())[:2]
+    # The search knows which letter is meant: ä is a, ß is ss.
+    words = re.findall("[a-z0-9]+", loosen(name))[:2]
     return "-".join([*words, "reviews"])[-MAX_SLUG:].strip("-")

@@ -15,19 +15,8 @@ from reviewslib.web.shown_text import one_line, paragraphs, web_url
 MAX_HOURS = 14
 MAX_AREAS = 12
 
-# The beginning of a word in `business.category`, and the schema.org type of the business.
-TYPES_BY_WORD = {
-    # schema.org/Chiropractic is a system of medicine, not a business.
-    "chiropract": "MedicalBusiness",
-    "clinic": "MedicalClinic",
-    "dent": "Dentist",
-    "veterinar": "VeterinaryCare",
-    "restaurant": "Restaurant",
-    "baker": "Bakery",
-    "hair": "HairSalon",
-    "plumb": "Plumber",
-    "electrician": "Electrician",
-}
+# What every business is whose owner names no narrower type.
+ANY_BUSINESS = "LocalBusiness"
 
 
 def structured_data(business: Object, urls: ServiceUrls) -> dict[str, Json]:
@@ -36,7 +25,7 @@ def structured_data(business: Object, urls: ServiceUrls) -> dict[str, Json]:
     areas = (business.get("service_areas") or ())[:MAX_AREAS]
     hours = (business.get("hours") or ())[:MAX_HOURS]
     return context | _thing(
-        _type_of(business.get("category")),
+        business.get("schema_type") or ANY_BUSINESS,
         name=one_line(business["name"]),
         description=paragraphs(business.get("description")),
         url=web_url(business.get("url")) or urls.home,
@@ -49,15 +38,6 @@ def structured_data(business: Object, urls: ServiceUrls) -> dict[str, Json]:
         areaServed=[one_line(area) for area in areas],
         openingHoursSpecification=[_opening(entry) for entry in hours],
     )
-
-
-def _type_of(category: Json) -> str:
-    """The first type of TYPES_BY_WORD whose word is in `category`."""
-    words = f" {one_line(category).lower()}"
-    for beginning, schema_type in TYPES_BY_WORD.items():
-        if f" {beginning}" in words:
-            return schema_type
-    return "LocalBusiness"
 
 
 def _postal_address(address: Object) -> dict[str, Json]:

@@ -26,7 +26,10 @@ from reviewslib.dataset.text import (
 REORDERED = (
     "aeß\u0390\u1fb3한\u1100\u1161\u0301\u0302\u0316\u0344\u0345\u0f71\u0f73\u0f81"
 )
-TYPED = "iıİ’‘ʼ´'ŉŁøđ\u01feаеЁёйє5\u05d0\u05bc\u304c" + REORDERED
+# Letters in other scripts and widths, with the points and marks that follow them.
+POINTED = "\u05d0\u05bc\u05be\u05c3\u05e9\u05c1\ufb2a\u0627\u064b\u0653\u0622"
+OTHER_WIDTHS = "Ａｂ２\uff76\uff9e\u30ab\u3099\uffa1"
+TYPED = "iıİ’‘ʼ´'ŉŁøđ\u01feаеЁёйє5œŒæÆǽ\u304c" + POINTED + OTHER_WIDTHS + REORDERED
 texts = st.text(max_size=12) | st.text(TYPED, min_size=1, max_size=12)
 
 
@@ -82,7 +85,6 @@ def test_any_number_of_combining_characters_is_folded(
                 "е є",
                 "か が",
                 "5 5\u0301",
-                "\u05d1 \u05d1\u05bc",
                 "a æ",
             )
         ],
@@ -92,6 +94,36 @@ def test_marks_are_left_out_where_they_make_no_other_letter(
     typed: str, written: str, is_equal: bool
 ) -> None:
     assert (loosen(typed) == loosen(written)) is is_equal
+
+
+ALIKE = [
+    pytest.param("cœur", "coeur", id="joined o and e"),
+    pytest.param("Œuvre", "oeuvre", id="in capitals"),
+    pytest.param("smørrebrød på Ærø", "smorrebrod pa aero", id="joined a and e"),
+    pytest.param("ＷｉＦｉ", "wifi", id="full width"),
+    pytest.param("ｶﾆ", "カニ", id="half-width kana"),
+    pytest.param("ｶﾞﾗｽ", "ガラス", id="half-width kana with a mark"),
+    pytest.param("שָׁלוֹם", "שלום", id="pointed Hebrew"),
+    pytest.param("مُحَمَّد", "محمد", id="pointed Arabic"),
+]
+
+
+@pytest.mark.parametrize(("written", "typed"), ALIKE)
+def test_what_is_typed_without_its_signs_is_alike(written: str, typed: str) -> None:
+    assert loosen(written) == loosen(typed)
+
+
+DIFFERENT = [
+    pytest.param("גוריון־בן", "גוריוןבן", id="the maqaf joins words"),
+    pytest.param("カス", "ガス", id="voiced kana"),
+    pytest.param("m²", "m2", id="a raised number"),
+    pytest.param("Müller", "Mueller", id="ue for ü"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_what_reads_otherwise_is_different(one: str, other: str) -> None:
+    assert loosen(one) != loosen(other)
 
 
 # ---- Names ----

@@ -66,10 +66,24 @@ def folded(text: str) -> str:
 
 
 def loosen(text: str) -> str:
-    """`text` folded, without marks after Latin and Greek letters and in ё; ł ø đ are l o d."""
+    """`text` folded, without marks after Latin and Greek letters and in ё; ł ø đ are l o d.
+
+    Points of Hebrew and Arabic are left out, other widths are the usual one, œ is oe, æ ae.
+    """
+    usual = ""
+    for character in text:
+        is_of_other_width = "\uff01" <= character <= "\uffef"
+        usual += (
+            unicodedata.normalize("NFKC", character) if is_of_other_width else character
+        )
+    unpointed = "".join(
+        character
+        for character in unicodedata.normalize("NFC", usual)
+        if character == "\u05be" or not _is_point(character)
+    )
     kept = ""
     loses_marks = True
-    for character in unicodedata.normalize("NFC", text):
+    for character in unicodedata.normalize("NFC", unpointed):
         base = unicodedata.normalize("NFD", character)[0]
         if not "\u0300" <= character <= "\u036f":
             loses_marks = (
@@ -79,7 +93,12 @@ def loosen(text: str) -> str:
             kept += base if loses_marks else character
         elif not loses_marks:
             kept += character
-    return folded(kept.translate(str.maketrans("ŁØĐłøđ", "LODlod")))
+    loose = folded(kept.translate(str.maketrans("ŁØĐłøđ", "LODlod")))
+    return loose.replace("œ", "oe").replace("æ", "ae")
+
+
+def _is_point(character: str) -> bool:
+    return "\u0591" <= character <= "\u05c7" or "\u064b" <= character <= "\u0652"
 
 
 def words(name: str) -> list[str]:

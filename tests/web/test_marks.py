@@ -116,14 +116,17 @@ def plainly_covered(text: str, words: list[str]) -> set[int]:
     covered: set[int] = set()
     for start in range(len(text)):
         for end in range(start + 1, len(text) + 1):
-            is_whole = "\u0308" not in (text[start], text[end : end + 1])
+            is_whole = not MARKS & {text[start], text[end : end + 1]}
             if is_whole and loosen(text[start:end]) in words:
                 covered.update(range(start, end))
     return covered
 
 
-any_text = st.text("aAoö\u0308İi ", max_size=12)
-any_words = st.text("aoi ", min_size=1, max_size=5)
+# A diaeresis, a Hebrew and an Arabic point, and the mark of half-width kana.
+MARKS = {"\u0308", "\u05b8", "\u064e", "\uff9e"}
+LETTERS = [*"aAoöİi שمｶカ", "a\u0308", "o\u0308", "ש\u05b8", "م\u064e", "ｶ\uff9e"]
+any_text = st.lists(st.sampled_from(LETTERS), max_size=12).map("".join)
+any_words = st.text("aoieשمカガ ", min_size=1, max_size=5)
 
 
 @given(any_text, any_words)
@@ -149,10 +152,22 @@ def test_occurrences_are_in_order_and_do_not_touch(text: str, query: str) -> Non
     assert all(former.end < latter.start for former, latter in pairwise(spans))
 
 
-def test_an_occurrence_in_a_letter_that_folds_to_two_is_the_letter() -> None:
-    spans = occurrences("aß Straße", loose_words("s"))
-
-    assert spans == [(1, 2), (3, 4), (7, 8)]
+@pytest.mark.parametrize(
+    ("text", "query", "places"),
+    [
+        pytest.param("aß Straße", "s", [(1, 2), (3, 4), (7, 8)], id="ß is ss"),
+        pytest.param("cœur", "e", [(1, 2)], id="œ is oe"),
+        pytest.param("un cœur d’or", "coeur", [(3, 7)], id="a word around it"),
+        pytest.param(
+            "a ｶﾞﾗｽ b", "ガ", [(2, 4)], id="two half-width signs are one letter"
+        ),
+        pytest.param("הִנֵּה שָׁלוֹם", "שלום", [(7, 14)], id="points belong to letters"),
+    ],
+)
+def test_an_occurrence_is_of_whole_letters_as_written(
+    text: str, query: str, places: list[tuple[int, int]]
+) -> None:
+    assert occurrences(text, loose_words(query)) == places
 
 
 # ---- Bounds ----

@@ -233,7 +233,8 @@ def test_no_text_breaks_out_of_its_line_in_llms_txt(text: str) -> None:
         ("paragraphs", ("x" * 1001,), "x" * 999 + "…"),
         ("markdown", ("\\`*_[]<>#|a",), r"\\\`\*\_\[\]\<\>\#\|a"),
         ("slug", ("ab " + "C" * 31 + " d",), "c" * 31 + "-reviews"),
-        ("slug", ("É!",), "reviews"),
+        ("slug", ("!",), "reviews"),
+        ("slug", ("Bäckerei Süßmilch",), "backerei-sussmilch-reviews"),
         ("format_rating", (4.486,), "4.49"),
         ("format_rating", (5.0,), "5"),
         ("count_text", (None, "review"), "0 reviews"),
@@ -450,7 +451,7 @@ UNRATED = dataset_of(a_file(review()), {"version": 1, "entities": {"services": [
 ELSEWHERE = dataset_of(
     a_file(review(id="a", source="google"), review(id="b", source="unknown"))
 )
-REHAIR = dataset_of(a_file(business={"name": "x", "category": "Rehair clinic"}))
+CLINIC = dataset_of(a_file(business={"name": "x", "schema_type": "MedicalClinic"}))
 ODD_LINK = "reviews?query=a%26b%3D%23%CE%B1%3F&amp;min_rating=4"
 EIGHT = "a b c d e f g h"
 ONLY_EIGHT = "Only the first 8 words were searched for."
@@ -509,7 +510,7 @@ ONLY_EIGHT = "Only the first 8 words were searched for."
         (llms, UNRATED, {}, r"- A\*b: 3", True),
         (home_page, ELSEWHERE, {}, ", elsewhere", True),
         (home_page, many(1), {}, ", elsewhere", False),
-        (home_page, REHAIR, {}, '"@type":"MedicalClinic"', True),
+        (home_page, CLINIC, {}, '"@type":"MedicalClinic"', True),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
