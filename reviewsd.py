@@ -33,6 +33,7 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from hub import Hub
 from mcp_rpc import McpEndpoint
 from reviewslib.dataset.contract import BadData
+from reviewslib.dataset.insights import unread
 from reviewslib.dataset.moments import text_of_seconds
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.dataset.strict_json import Object
@@ -337,6 +338,10 @@ def summary(dataset: Dataset) -> Iterator[str]:
     basis = count_text(insights["review_count"], "review")
     yield f"Insights of {insights['generated_at'] or 'no date'} from {basis}"
     yield f"  {', '.join(insight_counts(insights))}"
+    part = unread(insights)
+    if part:
+        read = f"{part['read_count']:,} of {part['worded_count']:,}"
+        yield f"  {read} reviews with words were read"
     yield from dataset.notes
     for warning in dataset.warnings:
         yield f"warning: {warning}"

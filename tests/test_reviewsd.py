@@ -193,6 +193,16 @@ def test_check_warns_of_odd_data(check: Check, tmp_path: Path) -> None:
     assert "\nwarning: reviews.json gives an aggregate_rating" in printed
 
 
+def test_check_says_how_much_was_read(check: Check, tmp_path: Path) -> None:
+    flags = write_reviews(tmp_path)
+    counts = {"worded_count": 1204, "read_count": 60}
+    (tmp_path / "insights.json").write_text(json.dumps(counts))
+
+    printed = check(*flags)
+
+    assert "\n  60 of 1,204 reviews with words were read\n" in printed
+
+
 def test_check_says_where_nothing_was_said(check: Check, tmp_path: Path) -> None:
     printed = check(*write_reviews(tmp_path))
 

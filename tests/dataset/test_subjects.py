@@ -1,13 +1,16 @@
 """What reviews speak of: what a value of `mentions` means, and what a result says of it.
 
-Values - Results - Sentiment - Examples - The sample
+Values - Results - Sentiment - Examples - Every figure equals what its link finds
 """
 
+import calendar
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from lab import small_files as small
+from lab.annotated_data import EDITORIAL, annotated_insights
+from lab.data_sets import DATA_SETS
 from lab.small_files import Object, a_file, loaded, review
 
 from reviewslib.dataset.filters import meant_by, technicians_named
@@ -249,40 +252,78 @@ def test_where_no_annotation_lists_a_kind_its_examples_are_found() -> None:
     }
 
 
-# ---- The sample: every figure equals what its link finds ----
-
-SAMPLE = loaded(
-    *(
-        json.loads((small.ROOT / "data" / name).read_bytes())
-        for name in ("reviews.json", "insights.json")
-    )
-)
+# ---- Every figure equals what its link finds ----
 
 
-def figures_of_the_sample() -> list[Any]:
-    """Each figure: what it is, its filters, its number."""
-    figures = []
+def annotated(limit: int) -> Dataset:
+    """The sample of which a model has read the newest `limit` reviews."""
+    return loaded(REVIEWS_FILE, annotated_insights(REVIEWS_FILE, EDITORIAL, limit))
+
+
+(REVIEWS_FILE, INSIGHTS_FILE) = DATA_SETS["sample"]()
+DATASETS = {
+    "sample": loaded(REVIEWS_FILE, INSIGHTS_FILE),
+    "unread": annotated(0),
+    "half read": annotated(60),
+    "wholly read": annotated(1000),
+}
+
+
+def figures_of(dataset: Dataset) -> Iterator[tuple[Object, int]]:
+    """The filters and the number of each figure."""
     for kind in KINDS:
-        place = SAMPLE.insights["entities"] if kind in ENTITY_KINDS else SAMPLE.insights
-        for it in place[kind]:
-            key = f"{kind}/{it['id']}"
-            filters = {"mentions": key}
-            figures.append(pytest.param(filters, it["mention_count"], id=key))
-            if kind != "aspects":
-                continue
+        place = dataset.insights["entities"] if kind in ENTITY_KINDS else None
+        for it in (place or dataset.insights)[kind]:
+            mentions = {"mentions": f"{kind}/{it['id']}"}
+            yield mentions, it["mention_count"]
             for sentiment in SENTIMENTS:
-                figures.append(
-                    pytest.param(
-                        {"mentions": key, "sentiment": sentiment},
-                        it[f"{sentiment}_count"],
-                        id=f"{key} {sentiment}",
-                    )
-                )
-    return figures
+                count = it.get(f"{sentiment}_count")
+                yield {**mentions, "sentiment": sentiment}, count
+    temporal = dataset.insights["temporal"]
+    for month in temporal["monthly"]:
+        first = f"{month['month']}-01"
+        days = {"since": first, "until": last_day(month["month"])}
+        yield days, month["review_count"]
+    yield {"replied": False}, temporal["unanswered_count"]
+    for period in temporal["lately"].values():
+        days = {key: period[key] for key in ("since", "until")}
+        yield days, period["review_count"]
+    for star, count in dataset.aggregate_rating["distribution"].items():
+        yield {"min_rating": int(star), "max_rating": int(star) + 0.99}, count
 
 
-@pytest.mark.parametrize(("filters", "number"), figures_of_the_sample())
-def test_every_figure_of_the_sample_leads_to_as_many_reviews(
-    filters: dict[str, str], number: int
+def last_day(month: str) -> str:
+    """The last day of a month."""
+    year, number = map(int, month.split("-"))
+    return f"{month}-{calendar.monthrange(year, number)[1]}"
+
+
+# What nobody has counted has no figure.
+COUNTED = [
+    pytest.param(
+        dataset, filters, number, id=f"{name}: {' '.join(map(str, filters.values()))}"
+    )
+    for name, dataset in DATASETS.items()
+    for filters, number in figures_of(dataset)
+    if number is not None
+]
+
+
+@pytest.mark.parametrize(("dataset", "filters", "number"), COUNTED)
+def test_every_figure_leads_to_as_many_reviews(
+    dataset: Dataset, filters: Object, number: int
 ) -> None:
-    assert result_of(SAMPLE, **filters)["matched"] == number
+    assert result_of(dataset, **filters)["matched"] == number
+
+
+def test_data_that_nobody_has_read_have_figures_of_names_alone() -> None:
+    numbers = {
+        filters["mentions"]: number
+        for filters, number in figures_of(DATASETS["unread"])
+        if filters.keys() == {"mentions"}
+    }
+
+    assert {key for key, number in numbers.items() if number is not None} == {
+        "technicians/okafor",
+        "services/massage",
+    }
