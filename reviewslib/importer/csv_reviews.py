@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -250,14 +251,16 @@ def _answers(table: Table) -> dict[str, Fields]:
     names = _names_of_shop(table, answers)
     ids = {fields["id"] for fields in table.fields if fields.get("id")}
     replies = dict[str, Fields]()
+    dates_of_answers = table.formats["date"]
+    table.formats = {**table.formats, "reply_date": dates_of_answers}
+    answers.sort(key=lambda answer: _date_of(answer, dates_of_answers))
     for answer in answers:
         reason = _why_left_out(answer, names, ids)
         if reason:
             table.export.counts[reason] += 1
         else:
-            parent = answer["parent"]
-            replies[parent] = _newer_reply(replies.get(parent, {}), answer)
-    table.formats = {**table.formats, "reply_date": table.formats["date"]}
+            # The newest answer counts, as with Google, where there is only one.
+            replies[answer["parent"]] = _reply_of(answer)
     return replies
 
 
@@ -277,16 +280,24 @@ def _take_out_answers(table: Table) -> list[Fields]:
     return answers
 
 
-def _newer_reply(before: Fields, answer: Fields) -> Fields:
-    """The newest answer counts, as with Google, where there is only one."""
-    if answer["date"] < before.get("reply_date", ""):
-        return before
+def _date_of(answer: Fields, format: DateFormat) -> str:
+    """When an answer was written, empty if nobody can tell."""
+    with suppress(BadRecord):
+        return dates.read_date(answer["date"], format)
+    return ""
+
+
+def _reply_of(answer: Fields) -> Fields:
+    """The fields of the review that an answer fills in."""
     return {"reply": answer.get("text", ""), "reply_date": answer["date"]}
 
 
 def _names_of_shop(table: Table, answers: Iterable[Fields]) -> set[str]:
     """The folded names under which the shop answers. Raises NeedsDecision."""
     header = table.header
+    if "author" not in header.columns:
+        # Nobody can tell the shop's answers from those of others.
+        return set()
     authors = Counter(answer["author"] for answer in answers)
     known = {fold(author) for author in authors}
     given = [fold(name) for name in header.options.table.replies_by]
@@ -308,7 +319,7 @@ def _names_of_shop(table: Table, answers: Iterable[Fields]) -> set[str]:
 
 def _why_left_out(answer: Fields, names: set[str], ids: set[str]) -> str:
     """Why an answer is not a reply of the shop, else empty."""
-    if fold(answer["author"]) not in names:
+    if fold(answer.get("author", "")) not in names:
         return "answers of others, left out"
     if answer["parent"] not in ids:
         return "answers to answers or to rows that are not there, left out"

@@ -460,6 +460,42 @@ def test_of_two_answers_of_the_shop_the_newer_counts() -> None:
     assert only(export)["owner_reply"] == {"text": "Again"}
 
 
+WITH_PARENTS = "id;who;stars;day;words;parent"
+PARENT_COLUMNS = {
+    "id": "id",
+    "author": "who",
+    "rating": "stars",
+    "date": "day",
+    "text": "words",
+    "reply": "-",
+    "status": "-",
+    "parent": "parent",
+}
+
+
+def test_the_newer_answer_is_told_by_its_date_in_any_form() -> None:
+    rows = [
+        "1;Ann;5;05/03/2024;Good;",
+        "2;Shop;;09/03/2024;Newer;1",
+        "3;Shop;;10/02/2024;Older;1",
+    ]
+    said = {"map": PARENT_COLUMNS, "replies_by": ["Shop"], "date_order": "dmy"}
+
+    export = read("\n".join([WITH_PARENTS, *rows, ""]), source="web", **said)
+
+    assert only(export)["owner_reply"] == {"text": "Newer"}
+
+
+def test_answers_in_a_table_without_names_are_left_out() -> None:
+    rows = ["1;Ann;5;2024-03-05;Good;", "2;Shop;;2024-03-06;Thanks;1"]
+    columns = PARENT_COLUMNS | {"author": "-"}
+
+    export = read("\n".join([WITH_PARENTS, *rows, ""]), source="web", map=columns)
+
+    assert export.counts["answers of others, left out"] == 1
+    assert only(export)["text"] == "Good"
+
+
 LEFT_OUT = [
     pytest.param(answer("Bo"), "answers of others, left out", id="of another customer"),
     pytest.param(
