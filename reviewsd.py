@@ -63,8 +63,9 @@ from reviewslib.terminal import (
 from reviewslib.web.app import Application
 from reviewslib.web.figures import count_text
 from reviewslib.web.newest_export import newest_export
+from reviewslib.web.program_files import load_program_files
 from reviewslib.web.reload import Reloader, loaded_text, settle_memory
-from reviewslib.web.snapshot import Snapshot, load_program_files
+from reviewslib.web.snapshot import Snapshot
 from reviewslib.websub import store
 from reviewslib.websub.callback_urls import selector
 from reviewslib.websub.callbacks import CallbackClient

@@ -44,6 +44,14 @@ class Request(NamedTuple):
     http_version: str = "1.1"
 
 
+def utf8_text(latin: str) -> str:
+    """Decode the UTF-8 bytes that are the characters of `latin`.
+
+    Invalid bytes become lone surrogates.
+    """
+    return latin.encode("latin-1").decode("utf-8", "surrogateescape")
+
+
 class Response(NamedTuple):
     """A response to a client."""
 

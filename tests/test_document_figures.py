@@ -22,9 +22,9 @@ from reviewslib.web import (
     crawlers,
     home_page,
     list_page,
+    program_files,
     reload,
     representations,
-    snapshot,
 )
 from reviewslib.websub import forms, order, outages, rows, transitions
 
@@ -44,7 +44,7 @@ TOKENS_PER_REVIEW = prompts.PROMPTS["annotations"]["max_tokens_per_review"]
 MOST_REVIEWS = (prompts.MAX_ANSWER_TOKENS - TOKENS) // TOKENS_PER_REVIEW
 (EMBEDDED,) = [
     resolve(contract, parameter)["schema"]
-    for contract in [snapshot.load_program_files().contract.document]
+    for contract in [program_files.load_program_files().contract.document]
     for parameter in contract["paths"]["/embed"]["get"]["parameters"]
     if resolve(contract, parameter)["name"] == "limit"
 ]

@@ -31,7 +31,7 @@ from reviewslib.messages import LARGEST_BODY_BYTES
 from reviewslib.process import serving
 from reviewslib.process.settings import Settings, flag_name, setting_text, variable_name
 from reviewslib.process.work_thread import MAX_WAITING
-from reviewslib.web import app, snapshot
+from reviewslib.web import program_files, routes
 from reviewslib.web.home_page import html_page
 from reviewslib.web.site import site_of
 from reviewslib.websub.forms import MAX_FORM_BYTES
@@ -48,7 +48,7 @@ PLACE = "http://127.0.0.1:8080"  # where the documents expect the service
 PUBLIC_URL = (
     "https://reviews.example.com"  # where programs in documents expect a service
 )
-PROGRAM_FILES = snapshot.load_program_files()
+PROGRAM_FILES = program_files.load_program_files()
 CONTRACT = PROGRAM_FILES.contract
 
 
@@ -285,7 +285,7 @@ def test_the_table_of_paths_has_every_route() -> None:
 
     named = set(re.findall("`(/.*?)`", first_cells))
 
-    assert named == set(app.ROUTES) - UNNAMED_ROUTES
+    assert named == set(routes.ROUTES) - UNNAMED_ROUTES
 
 
 def test_the_figures_of_the_documents_are_those_of_the_bench() -> None:

@@ -24,7 +24,7 @@ SOURCES = (
     "setup.py",
 )
 WHERE = "import reviewsd, reviewslib; print(reviewsd.__file__, reviewslib.__file__)"
-CHANGED = "from reviewslib.web.snapshot import load_program_files; print(load_program_files().changed)"
+CHANGED = "from reviewslib.web.program_files import load_program_files; print(load_program_files().changed)"
 COMMANDS = {
     ("bin/reviewsd", "--check", "--data", str(SAMPLE)): "",
     ("bin/reviewsd", "--check", "--sample"): "160 reviews of ",

@@ -25,14 +25,10 @@ from reviewslib.dataset.moments import text_of_seconds
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.files import SETTLE_SECONDS, Stamp
 from reviewslib.links import ServiceUrls
+from reviewslib.web.data_files import file_stamps, read_files
 from reviewslib.web.figures import count_text
-from reviewslib.web.snapshot import (
-    ProgramFiles,
-    Snapshot,
-    build_snapshot,
-    file_stamps,
-    read_files,
-)
+from reviewslib.web.program_files import ProgramFiles
+from reviewslib.web.snapshot import Snapshot, build_snapshot
 
 log = logging.getLogger("reviewsd")
 

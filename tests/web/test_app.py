@@ -31,7 +31,7 @@ import reviewsd
 from reviewslib import links, messages
 from reviewslib.messages import Request, joined, size_of
 from reviewslib.process.settings import Settings
-from reviewslib.web import app
+from reviewslib.web import routes
 from reviewslib.web.app import Application
 from reviewslib.web.reload import Reloader
 
@@ -150,7 +150,7 @@ FIELDS = [
     "mcp_session_id",
     "origin",
 ]
-PATHS = [*app.ROUTES, "/api/reviews/since/2026-01-01", "/nothing"]
+PATHS = [*routes.ROUTES, "/api/reviews/since/2026-01-01", "/nothing"]
 
 
 @pytest.mark.slow
@@ -714,7 +714,7 @@ def test_another_query_string_is_another_content_where_it_is_read(
 
 
 def test_only_the_hub_waits_for_the_disk() -> None:
-    asked = {path: a_request(path, method="POST") for path in app.ROUTES}
+    asked = {path: a_request(path, method="POST") for path in routes.ROUTES}
 
     waiting = [path for path in asked if APP.waits_for_disk(asked[path])]
 

@@ -30,8 +30,8 @@ from reviewslib.messages import Headers
 from reviewslib.process.settings import Settings
 from reviewslib.web import reload
 from reviewslib.web.app import Application
+from reviewslib.web.program_files import ProgramFiles
 from reviewslib.web.reload import Reloader
-from reviewslib.web.snapshot import ProgramFiles
 
 APP = reviewsd.application_of(Settings(data=SAMPLE))
 READY = call("READY=1", "STATUS=Serving 1 review of Larkspur")
