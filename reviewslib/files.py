@@ -175,19 +175,8 @@ def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[
     try:
         archive = zipfile.ZipFile(file)
         changed = os.fstat(file.fileno()).st_mtime
-        infos = archive.infolist()
-        _check_members(infos, path)
-        unpacked = 0
-        for info in infos:
-            name = f"{path}:{info.filename}"
-            data = None
-            if wanted.fullmatch(info.filename):
-                data = _member_content(archive, info, name)
-                unpacked += len(data)
-            if unpacked > MAX_UNPACKED_BYTES:
-                limit = f"{MAX_UNPACKED_BYTES // 2**20} MiB"
-                raise OSError(None, f"more than {limit} in all members", str(path))
-            yield Member(PurePosixPath(info.filename), name, changed, data)
+        _check_members(archive.infolist(), path)
+        yield from _members(archive, path, changed, wanted)
     except Exception as error:
         # zipfile and its decoders raise a dozen exceptions for damaged archives; only
         # our own errors name a file.
@@ -198,10 +187,31 @@ def in_archive(file: BinaryIO, path: Path, wanted: re.Pattern[str]) -> Iterator[
         raise OSError(None, reason, str(path)) from None
 
 
+def _members(
+    archive: zipfile.ZipFile, path: Path, changed: float, wanted: re.Pattern[str]
+) -> Iterator[Member]:
+    """The members of an archive that was last written at `changed`.
+
+    Raises OSError, and whatever the decoders raise.
+    """
+    unpacked = 0
+    for info in archive.infolist():
+        name = f"{path}:{info.filename}"
+        data = None
+        if wanted.fullmatch(info.filename):
+            data = _member_content(archive, info, name)
+            unpacked += len(data)
+        if unpacked > MAX_UNPACKED_BYTES:
+            limit = f"{MAX_UNPACKED_BYTES // 2**20} MiB"
+            raise OSError(None, f"more than {limit} in all members", str(path))
+        yield Member(PurePosixPath(info.filename), name, changed, data)
+
+
 # What one archive may cost. A Takeout of a business with photographs has some hundred
 # members, and its reviews fit into one file of the largest size.
 MAX_MEMBERS = 20_000
-MAX_MEMBER_NAME = 1_000  # characters; Linux has no longer paths of files
+# Characters. Those of Takeouts have some hundred; Linux opens paths of 4,095 bytes.
+MAX_MEMBER_NAME = 1_000
 MAX_UNPACKED_BYTES = 2 * LARGEST_FILE_BYTES
 # Google deflates. Others take a hundred times the time for a byte of the archive.
 COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -300,20 +310,12 @@ def write(
     """Replaces a file atomically, unless it has this content already."""
     # Unlike Path.resolve, this accepts symlinks that lead in a circle.
     path = Path(os.path.realpath(path))
-    is_replacement = path.exists()
-    if is_replacement and path.read_bytes() == content:
+    if path.exists() and path.read_bytes() == content:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.draft")
     try:
-        # A killed process may have left a draft, and somebody may have planted a symlink.
-        draft.unlink(missing_ok=True)
-        with open(draft, "xb") as file:
-            if is_replacement:
-                os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
-            file.write(content)
-            file.flush()
-            sync(file.fileno())
+        _write_draft(draft, path, content, sync)
         rename(draft, path, sync)
     except OSError as error:
         # The error of a full disk names no file.
@@ -322,6 +324,20 @@ def write(
         # After `rename` there is no draft.
         with suppress(OSError):
             draft.unlink()
+
+
+def _write_draft(
+    draft: Path, path: Path, content: bytes, sync: Callable[[int], None]
+) -> None:
+    """Writes what will replace a file, with the rights that the file has."""
+    # A killed process may have left a draft, and somebody may have planted a symlink.
+    draft.unlink(missing_ok=True)
+    with open(draft, "xb") as file:
+        if path.exists():
+            os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
+        file.write(content)
+        file.flush()
+        sync(file.fileno())
 
 
 def rename(

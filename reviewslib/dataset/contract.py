@@ -205,7 +205,7 @@ def _kind_of(schema: Schema) -> str:
     return str(schema.get("format", "text"))
 
 
-# ---- File schemas: how a document violates a schema, and defaults for what it leaves out ----
+# ---- File schemas: how a document violates one, and what it leaves out ----
 
 
 class FileSchema:
@@ -326,7 +326,8 @@ def _named_members(
 
 # ---- Reasons: what messages say of a violation ----
 
-# By JSON Schema type: its name in messages, and the Python types whose values are always of that type.
+# By JSON Schema type: its name in messages, and the Python types whose values are
+# always of that type.
 TYPES: dict[str, tuple[str, set[type]]] = {
     "array": ("an array", {list}),
     "boolean": ("true or false", {bool}),
@@ -371,7 +372,7 @@ def _type_names(value: str | list[str]) -> list[str]:
 
 
 def quoted(value: Json) -> str:
-    """A value for a message: a long one is cut, of an array or object the type is named."""
+    """A value for a message: a long one is cut, of an array or object the type named."""
     if isinstance(value, dict):
         return TYPES["object"][0]
     if isinstance(value, list):
@@ -431,11 +432,9 @@ def acceptance(document: dict[str, Json], schema: Schema) -> Check:
     keywords = schema.keys() - ANNOTATIONS - {"type"}
     if not keywords <= CHECKS.keys():
         return _never
-    checks: dict[type, list[Check]] = {
-        python_type: []
-        for name in _type_names(schema.get("type", list(TYPES)))
-        for python_type in TYPES[name][1]
-    }
+    checks: dict[type, list[Check]] = {}
+    for name in _type_names(schema.get("type", list(TYPES))):
+        checks |= {python_type: [] for python_type in TYPES[name][1]}
     for keyword in keywords:
         types, make = CHECKS[keyword]
         check = make(document, schema[keyword])
