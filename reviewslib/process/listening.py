@@ -159,6 +159,7 @@ def _duplicates_of_sockets(address: Any) -> Iterator[socket.socket]:
 
 # Until the first response: the data are loaded before.
 START_SECONDS = 10
+# Between two requests that nobody answers yet.
 RETRY_SECONDS = 0.01
 
 
@@ -171,15 +172,25 @@ async def wait_until_ready(
     """
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
-            while not running.done():
-                with suppress(OSError):
-                    return await ask(address)
-                await asyncio.sleep(RETRY_SECONDS)
+            if await _is_answered(address, running):
+                return
     reason = "no request is answered"
     if running.done():
         # A backtrace may follow the first line.
         reason = str(running.exception()).splitlines()[0]
     raise _cannot_listen(address, reason)
+
+
+async def _is_answered(address: Any, running: asyncio.Task[None]) -> bool:
+    """Whether a request is answered before the task of the server ends."""
+    while not running.done():
+        try:
+            await ask(address)
+        except OSError:
+            await asyncio.sleep(RETRY_SECONDS)
+        else:
+            return True
+    return False
 
 
 async def ask(address: Any) -> None:

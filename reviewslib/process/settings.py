@@ -68,6 +68,7 @@ def _seconds(text: str) -> float:
 
 
 def _count(text: str) -> int:
+    # The digits bound the value: lengths of leases become moments.
     if not re.fullmatch("[0-9]{1,9}", text) or int(text) == 0:
         raise BadSetting(f"{text!r} is not a number: expected 1 or more")
     return int(text)

@@ -37,6 +37,7 @@ from reviewslib.messages import (
 COMPRESSED_FROM_BYTES = 1024
 # A client waits for the compression of a computed body, and so do those behind it.
 COMPRESSED_TO_BYTES = 1024 * 1024
+# zlib's own; the time is that of a load.
 FIXED_GZIP_LEVEL = 6
 # Takes 0.6 of the time of level 6 for 100 reviews; the result is 1 to 4% larger.
 COMPUTED_GZIP_LEVEL = 4
@@ -92,27 +93,36 @@ def represent(
 ) -> Representation:
     """The representation of `content`; without gzip if `gzip_level` is None."""
     digest = content.digest or hashlib.sha256(joined(content.body)).hexdigest()
-    content_type = ("Content-Type", content.content_type)
-    identity = Coding(
-        body=content.body, tag=digest, headers=(content_type, *content.policy)
-    )
-    compressed = None
-    if gzip_level is not None and size_of(content.body) >= COMPRESSED_FROM_BYTES:
-        coding = ("Content-Encoding", "gzip")
-        compressed = Coding(
-            body=gzip.compress(joined(content.body), gzip_level, mtime=0),
-            # Derived from the digest of the plain body, so that a new zlib, whose bytes
-            # differ, does not change it.
-            tag=f"{digest}-gzip",
-            headers=(content_type, coding, *content.policy),
-        )
     return Representation(
         content_type=content.content_type,
         digest=digest,
         last_modified=last_modified,
         headers=_common_headers(content, last_modified),
-        identity=identity,
-        gzip=compressed,
+        identity=_identity(content, digest),
+        gzip=_compressed(content, digest, gzip_level),
+    )
+
+
+def _identity(content: Content, digest: str) -> Coding:
+    content_type = ("Content-Type", content.content_type)
+    return Coding(
+        body=content.body, tag=digest, headers=(content_type, *content.policy)
+    )
+
+
+def _compressed(content: Content, digest: str, level: int | None) -> Coding | None:
+    """The content in gzip; None if it is small, or without a level."""
+    if level is None or size_of(content.body) < COMPRESSED_FROM_BYTES:
+        return None
+    content_type = ("Content-Type", content.content_type)
+    coding = ("Content-Encoding", "gzip")
+    return Coding(
+        # Without a time: the same data are the same bytes.
+        body=gzip.compress(joined(content.body), level, mtime=0),
+        # Derived from the digest of the plain body, so that a new zlib, whose bytes
+        # differ, does not change it.
+        tag=f"{digest}-gzip",
+        headers=(content_type, coding, *content.policy),
     )
 
 
@@ -132,8 +142,9 @@ def represent_computed(
     content: Content, last_modified: int, for_gzip: bool
 ) -> Representation:
     """The representation of a computed content for one coding, the one that is asked."""
-    is_compressed = for_gzip and size_of(content.body) <= COMPRESSED_TO_BYTES
-    level = COMPUTED_GZIP_LEVEL if is_compressed else None
+    level = None
+    if for_gzip and size_of(content.body) <= COMPRESSED_TO_BYTES:
+        level = COMPUTED_GZIP_LEVEL
     return represent(content, last_modified, level)
 
 
@@ -162,7 +173,9 @@ def date_seconds(field: str) -> float | None:
     """
     try:
         date = parse_date(cut_field(field))
-        return date.timestamp() if date else None
+        if date is None:
+            return None
+        return date.timestamp()
     except OverflowError:
         # An extreme year or time zone.
         return None

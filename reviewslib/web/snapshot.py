@@ -20,7 +20,7 @@ from reviewslib.web.data_files import DataFiles
 from reviewslib.web.embed import refused_frame
 from reviewslib.web.fixed_contents import FixedContent, fixed_contents
 from reviewslib.web.program_files import ProgramFiles
-from reviewslib.web.representations import Representation, represent
+from reviewslib.web.representations import Content, Representation, represent
 from reviewslib.web.review_page import not_found_page
 from reviewslib.web.site import Site, site_of
 from reviewslib.web.templating import templates_in
@@ -126,15 +126,19 @@ def _represented(
     now: float,
 ) -> dict[str, Representation]:
     """The representations of fixed contents, which the program shapes as well."""
-    previous_fixed = previous.fixed if previous else {}
     fixed = {}
     for path, (content, data_changed) in contents.items():
-        before = None
-        same = False
-        if path in previous_fixed:
-            before = previous_fixed[path].last_modified
-            same = content.body == previous_fixed[path].identity.body
+        before = previous.fixed.get(path) if previous else None
         changed = max(program_changed, data_changed)
-        date = last_modified(changed, now, before, same)
-        fixed[path] = represent(content, date)
+        fixed[path] = represent(content, _date_of(content, changed, before, now))
     return fixed
+
+
+def _date_of(
+    content: Content, changed: float, before: Representation | None, now: float
+) -> int:
+    """The Last-Modified of a fixed content; `before` is that of the previous data."""
+    if before is None:
+        return last_modified(changed, now, before=None, same=False)
+    same = content.body == before.identity.body
+    return last_modified(changed, now, before.last_modified, same)
