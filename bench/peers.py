@@ -2,8 +2,9 @@
 
     REVIEWS_DATA=data uvicorn peers:fastapi_app     (or peers:sdk_app)
 
-To be fair, these services fold texts and parse dates at load, decide about a 304 before any other work, and
-validate no responses with a model. The SDK's server sends JSON instead of event streams and has no sessions.
+To be fair, these services fold texts and parse dates at load, decide about a 304 before
+any other work, and validate no responses with a model. The SDK's server sends JSON
+instead of event streams and has no sessions.
 """
 
 import hashlib
@@ -35,7 +36,7 @@ HEADERS = {
 async def conditional(
     response: Response, if_none_match: Annotated[str, Header()] = ""
 ) -> None:
-    """Answer 304 to a client that holds the current data; else send the tag to validate with."""
+    """Answer 304 to a client that holds the current data; else send the tag."""
     if HEADERS["ETag"] in if_none_match:
         raise HTTPException(304, headers=HEADERS)
     response.headers.update(HEADERS)
@@ -63,7 +64,7 @@ async def encoded_document() -> Response:
 async def search_reviews(
     query: str = "", min_rating: float = 1, since: date = date.min, limit: int = 20
 ) -> dict[str, Any]:
-    """`{"matched", "returned", "reviews"}`: the newest verified reviews that pass every filter."""
+    """The newest reviews that pass every filter, beside their number and that of all."""
     needle = query.casefold()
     hits = [
         r

@@ -5,6 +5,7 @@ runs; tables have tests of their own in `test_documents`.
 """
 
 import re
+import tomllib
 
 import pytest
 from lab.services import ROOT
@@ -15,7 +16,7 @@ from reviewslib.annotator import client, command, prompts
 from reviewslib.dataset import figures, query, reading, reviews, subjects, text
 from reviewslib.dataset.contract import resolve
 from reviewslib.export import crawl
-from reviewslib.importer import exports, google, ledger
+from reviewslib.importer import exports, google_listing, ledger
 from reviewslib.process import logs
 from reviewslib.process.settings import Settings
 from reviewslib.web import (
@@ -109,7 +110,7 @@ SENTENCES = {
         f"at least {WORDS[exports.MIN_FAILED]} of the rows",
     ],
     "docs/google.md": [
-        f"at most {google.MAX_QUESTIONS} in a run",
+        f"at most {google_listing.MAX_QUESTIONS} in a run",
     ],
     "docs/without-a-server.md": [
         f"Above {crawl.MAX_SITE_BYTES // MB} MB nothing is written",
@@ -153,6 +154,14 @@ def test_a_tenth_is_what_documents_call_the_limits_of_imports() -> None:
     assert ledger.MAX_REMOVED_SHARE == exports.MAX_FAILED_SHARE == 0.1
 
 
+def test_the_readme_names_the_oldest_python_of_the_package() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    oldest = project["requires-python"].removeprefix(">=")
+
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"needs Python {oldest} or later" in readme
+
+
 def test_retries_are_as_documented() -> None:
     first, second = SETTINGS.hub_retry_delays
 
@@ -166,4 +175,4 @@ def test_the_defaults_of_insights_are_as_documented() -> None:
     options = command.parse(["--data", "d", "--url", "http://u/v1", "--model", "m"])
 
     assert f"requests at once ({options.parallel})" in document
-    assert f"for an answer ({options.timeout:g})" in document
+    assert f"for an answer and its retries ({options.timeout:g})" in document
