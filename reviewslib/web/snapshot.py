@@ -28,20 +28,17 @@ from reviewslib.web.templating import templates_in
 # ---- Dates ----
 
 
-def last_modified(changed: float, now: float, before: int | None, same: bool) -> int:
-    """The Last-Modified of content that changed then, in seconds since the epoch.
-
-    `before` is that of the previous content, if there was one; `same` if it is unchanged.
-    """
+def first_date(changed: float, now: float) -> int:
+    """The Last-Modified of content that changed then, in seconds since the epoch."""
     # Not in the future (RFC 9110 section 8.8.2.1).
-    date = int(min(changed, now))
-    if before is None:
-        return date
-    if same:
-        return before
-    # Later than that of the previous content, even if the file is an old copy: otherwise
-    # a client with the previous content would get a wrong 304.
-    return max(date, before + 1)
+    return int(min(changed, now))
+
+
+def later_date(changed: float, now: float, before: int) -> int:
+    """The same for content that replaces another one, whose Last-Modified is `before`."""
+    # Even if the file is an old copy: otherwise a client with the previous content would
+    # get a wrong 304.
+    return max(first_date(changed, now), before + 1)
 
 
 # ---- Snapshots ----
@@ -53,6 +50,15 @@ class ErrorPages(NamedTuple):
     unknown_path: bytes
     unknown_review: bytes
     refused_frame: bytes
+
+
+def error_pages_of(site: Site) -> ErrorPages:
+    """The error pages of a site."""
+    return ErrorPages(
+        unknown_path=not_found_page(site, is_review=False),
+        unknown_review=not_found_page(site, is_review=True),
+        refused_frame=refused_frame(site),
+    )
 
 
 class Snapshot(NamedTuple):
@@ -88,35 +94,34 @@ def build_snapshot(
     language = program.languages.of(dataset.business.get("language"))
     site = site_of(templates_in(program.templates, language), dataset, urls)
     changed = max(program.changed, files.changed)
-    modified = _last_modified_of(dataset, changed, previous, now)
+    modified = _date_of_data(dataset, changed, previous, now)
     contents = fixed_contents(program, site, files, modified)
-    error_pages = ErrorPages(
-        unknown_path=not_found_page(site, is_review=False),
-        unknown_review=not_found_page(site, is_review=True),
-        refused_frame=refused_frame(site),
-    )
     return Snapshot(
         site=site,
         toolbox=toolbox_of(program.contract, dataset),
         fixed=_represented(contents, program.changed, previous, now),
-        error_pages=error_pages,
+        error_pages=error_pages_of(site),
         last_modified=modified,
         cache=RepresentationCache(),
     )
 
 
-def _last_modified_of(
+def _date_of_data(
     dataset: Dataset, changed: float, previous: Snapshot | None, now: float
 ) -> int:
     """The Last-Modified of whatever is computed from the data."""
     if previous is None:
-        return last_modified(changed, now, before=None, same=False)
-    before = previous.dataset
-    same = (
-        dataset.reviews_json == before.reviews_json
-        and dataset.insights_json == before.insights_json
-    )
-    return last_modified(changed, now, previous.last_modified, same)
+        return first_date(changed, now)
+    if has_same_data(dataset, previous.dataset):
+        return previous.last_modified
+    return later_date(changed, now, previous.last_modified)
+
+
+def has_same_data(one: Dataset, other: Dataset) -> bool:
+    """Whether two datasets are served as the same bytes."""
+    if one.reviews_json != other.reviews_json:
+        return False
+    return one.insights_json == other.insights_json
 
 
 def _represented(
@@ -130,15 +135,16 @@ def _represented(
     for path, (content, data_changed) in contents.items():
         before = previous.fixed.get(path) if previous else None
         changed = max(program_changed, data_changed)
-        fixed[path] = represent(content, _date_of(content, changed, before, now))
+        fixed[path] = represent(content, _date_of_fixed(content, changed, before, now))
     return fixed
 
 
-def _date_of(
+def _date_of_fixed(
     content: Content, changed: float, before: Representation | None, now: float
 ) -> int:
     """The Last-Modified of a fixed content; `before` is that of the previous data."""
     if before is None:
-        return last_modified(changed, now, before=None, same=False)
-    same = content.body == before.identity.body
-    return last_modified(changed, now, before.last_modified, same)
+        return first_date(changed, now)
+    if content.body == before.identity.body:
+        return before.last_modified
+    return later_date(changed, now, before.last_modified)
