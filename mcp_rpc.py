@@ -313,7 +313,9 @@ def meta_of(document: Json) -> dict[str, Json]:
     """`params._meta`; empty if it or `params` is not an object."""
     params = document.get("params") if isinstance(document, dict) else None
     meta = params.get("_meta") if isinstance(params, dict) else None
-    return meta if isinstance(meta, dict) else {}
+    if not isinstance(meta, dict):
+        return {}
+    return meta
 
 
 # ---- Methods of both eras ----

@@ -1,4 +1,4 @@
-"""Counting of `insights.json`: contents of data files become contents of files to write.
+"""Counting of `insights.json`: contents of files become contents of files to write.
 
 This module opens no file: it takes and returns contents as bytes, by file name.
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from reviewslib.dataset import insights, mentions
 from reviewslib.dataset.contract import BadData, Contract, Fault, quoted
@@ -45,25 +45,24 @@ class Sources(NamedTuple):
 
 def read_sources(contract: Contract, contents: Contents) -> Sources:
     """What insights are counted from. Raises BadData with the faults of all files."""
-    if contents[REVIEWS_FILE] is None:
+    reviews = contents[REVIEWS_FILE]
+    if reviews is None:
         raise BadData([Fault(REVIEWS_FILE, (), "the file is missing")])
-    checks: dict[str, Any] = {
-        REVIEWS_FILE: (contract.reviews_file, repeated_ids),
-        EDITORIAL_FILE: (contract.editorial_file, name_violations),
-        ANNOTATIONS_FILE: (contract.annotations_file,),
-    }
-    documents = {}
-    faults = list[Fault]()
-    for file, (schema, *rules) in checks.items():
-        content = contents[file] or b"{}"
-        documents[file], found = read_file(file, content, schema, *rules)
-        faults += found
+    editorial = contents[EDITORIAL_FILE] or b"{}"
+    annotations = contents[ANNOTATIONS_FILE] or b"{}"
+    document, faults = read_file(
+        REVIEWS_FILE, reviews, contract.reviews_file, repeated_ids
+    )
+    faults += read_file(
+        EDITORIAL_FILE, editorial, contract.editorial_file, name_violations
+    )[1]
+    faults += read_file(ANNOTATIONS_FILE, annotations, contract.annotations_file)[1]
     if faults:
         raise BadData(faults)
     return Sources(
-        reviews=served_reviews(documents[REVIEWS_FILE]["reviews"], {}),
-        editorial=decode(contents[EDITORIAL_FILE] or b"{}"),
-        annotations=decode(contents[ANNOTATIONS_FILE] or b"{}"),
+        reviews=served_reviews(document["reviews"], {}),
+        editorial=decode(editorial),
+        annotations=decode(annotations),
     )
 
 

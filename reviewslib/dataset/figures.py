@@ -164,20 +164,28 @@ def trend_of(reviews: Reviews) -> str | None:
     years cancel out the seasons. A change below two standard errors is "stable". Only
     stars count, since scores by the owner exist for some reviews only.
     """
-    years: tuple[list[float], list[float]] = ([], [])
+    last, before = _scores_of_two_years(reviews)
+    if min(len(last), len(before)) < MIN_TREND_REVIEWS:
+        return None
+    # Unrounded, 0.6 - 0.5 is less than MIN_CHANGE.
+    change = round(fmean(last) - fmean(before), 9)
+    error = math.sqrt(variance(last) / len(last) + variance(before) / len(before))
+    if abs(change) < max(MIN_CHANGE, round(2 * error, 9)):
+        return "stable"
+    return "improving" if change > 0 else "declining"
+
+
+def _scores_of_two_years(reviews: Reviews) -> tuple[list[float], list[float]]:
+    """The scores of the last twelve months, and of the twelve before."""
+    last = list[float]()
+    before = list[float]()
     for review in reviews:
         months_ago = month_of(reviews[0]) - month_of(review)
         if months_ago >= 24:
             break
-        years[months_ago // 12].append(score_of(review["rating"]))
-    if min(map(len, years)) < MIN_TREND_REVIEWS:
-        return None
-    # Unrounded, 0.6 - 0.5 is less than MIN_CHANGE.
-    change = round(fmean(years[0]) - fmean(years[1]), 9)
-    error = math.sqrt(sum(variance(year) / len(year) for year in years))
-    if abs(change) < max(MIN_CHANGE, round(2 * error, 9)):
-        return "stable"
-    return "improving" if change > 0 else "declining"
+        year = last if months_ago < 12 else before
+        year.append(score_of(review["rating"]))
+    return last, before
 
 
 # ---- Answered, and lately ----

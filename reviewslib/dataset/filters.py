@@ -110,8 +110,10 @@ def _mentioning(dataset: Dataset, reviews: Reviews, query: Query) -> Reviews:
 def _judging(dataset: Dataset, reviews: Reviews, query: Query) -> Reviews:
     """The reviews that judge an aspect of `mentions` so; any aspect if it has none."""
     sentiment = query.sentiment or ""
-    meant = meant_by(dataset, query.mentions) if query.mentions else []
-    aspects = [subject for subject in meant if subject.kind == "aspects"]
+    aspects = list[Subject]()
+    if query.mentions:
+        meant = meant_by(dataset, query.mentions)
+        aspects = [subject for subject in meant if subject.kind == "aspects"]
     if not aspects:
         return _among(reviews, [dataset.subjects.judged[sentiment]])
     return _among(reviews, [aspect.judged[sentiment] for aspect in aspects])

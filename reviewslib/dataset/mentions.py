@@ -4,7 +4,8 @@ Three sources are joined: `per_review` of the owner's `editorial.json`, a langua
 (`annotations.json`), and the aliases that the owner lists. This module is pure and
 counts nothing. It never searches replies.
 
-Sections: digests and words - all sources joined - annotations of a model - what is left out.
+Sections: digests and words - all sources joined - annotations of a model - what is
+left out.
 """
 
 from __future__ import annotations
@@ -76,16 +77,24 @@ def joined_annotations(
         annotation: dict[str, Json] = {"score": score_of(review["rating"])}
         # Topics are absent where nobody looked for them, unlike the other kinds.
         annotation |= {kind: [] for kind in KINDS if kind != "topics"}
-        said = by_model.get(review["id"], {})
-        for kind in KINDS:
-            if said.get(kind) is not None:
-                annotation[kind] = _valid_items(kind, said[kind], names[kind], review)
+        annotation |= _valid_lists(by_model.get(review["id"], {}), names, review)
         _add_aliases(annotation, aliases, review)
         for key, value in by_owner[review["id"]].items():
             if value is not None or key not in annotation:
                 annotation[key] = value
         per_review[review["id"]] = annotation
     return per_review
+
+
+def _valid_lists(
+    said: Object, names: Mapping[str, Mapping[str, str]], review: Object
+) -> dict[str, Json]:
+    """The lists of a model's annotation as in `per_review`; `names` by kind and id."""
+    lists = {}
+    for kind in KINDS:
+        if said.get(kind) is not None:
+            lists[kind] = _valid_items(kind, said[kind], names[kind], review)
+    return lists
 
 
 def _names_by_id(kind: str, entries: Iterable[Object]) -> dict[str, str]:
@@ -134,7 +143,7 @@ def phrase_of(mention: Object, review: Object) -> str:
 def _valid_items(
     kind: str, items: Sequence[Json], names: Mapping[str, str], review: Object
 ) -> list[Json]:
-    """A list of a model's annotation as in `per_review`, without what `left_out` names."""
+    """A list of a model's annotation, without what `left_out` names."""
     if kind != "aspects":
         return [names[id] for id in dict.fromkeys(items) if id in names]
     return [
@@ -193,7 +202,9 @@ def extended_annotations(
     read = dict(annotations.get("reviews", {}))
     for review in batch:
         said = lists[review["id"]]
-        kept = previous.get(review["id"], {}) if "failed" in said else {}
+        kept: Object = {}
+        if "failed" in said:
+            kept = previous.get(review["id"], {})
         read[review["id"]] = {
             **kept,
             "text_digest": text_digest(review),
@@ -245,27 +256,38 @@ def _is_read(said: Object | None, complete: set[str], again: bool) -> bool:
 
 def left_out(reviews: Reviews, editorial: Object, annotations: Object) -> Iterator[str]:
     """Sentences about names without an entry, and phrases that their review lacks."""
+    vocabulary = vocabulary_of(editorial)
+    by_owner = by_hand(reviews, editorial)
     by_model = current_annotations(reviews, annotations)["reviews"]
     # The owner names people by label, a model names all entries by id.
-    sources = (
-        (by_hand(reviews, editorial), NAME_KEYS),
-        (by_model, dict.fromkeys(KINDS, "id")),
-    )
-    unknown = Counter[str]()
-    misquoted = list[str]()
-    for per_review, name_keys in sources:
-        for kind, entries in vocabulary_of(editorial).items():
-            names = {entry[name_keys[kind]] for entry in entries}
-            for review in reviews:
-                mentions = per_review.get(review["id"], {}).get(kind) or ()
-                unknown.update(_unknown_names(kind, mentions, names))
-                if kind == "aspects":
-                    misquoted += _misquotations(mentions, review)
+    unknown = _unknown_in(reviews, by_owner, vocabulary, NAME_KEYS)
+    unknown += _unknown_in(reviews, by_model, vocabulary, dict.fromkeys(KINDS, "id"))
     for name, count in sorted(unknown.items()):
         yield f"{name} has no entry and is not counted, in {count} review(s)"
+    misquoted = list[str]()
+    for per_review in (by_owner, by_model):
+        for review in reviews:
+            said = per_review.get(review["id"], {})
+            misquoted += _misquotations(said.get("aspects") or (), review)
     if misquoted:
         number = f"phrases that are not in their review: {len(misquoted)}"
         yield f"{number}, such as {quoted(misquoted[0])}"
+
+
+def _unknown_in(
+    reviews: Reviews,
+    per_review: PerReview,
+    vocabulary: Vocabulary,
+    name_keys: Mapping[str, str],
+) -> Counter[str]:
+    """The names without an entry, with the number of reviews that have them."""
+    unknown = Counter[str]()
+    for kind, entries in vocabulary.items():
+        names = {entry[name_keys[kind]] for entry in entries}
+        for review in reviews:
+            said = per_review.get(review["id"], {}).get(kind) or ()
+            unknown.update(_unknown_names(kind, said, names))
+    return unknown
 
 
 def _unknown_names(kind: str, mentions: Iterable[Json], names: set[str]) -> set[str]:

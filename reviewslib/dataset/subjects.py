@@ -207,17 +207,15 @@ def _judgements(ids: Iterable[str], annotations: Iterable[Object]) -> Judgements
     for id, annotation in zip(ids, annotations, strict=True):
         for mention in annotation.get("aspects") or ():
             mentions[mention["id"], mention["sentiment"]].append(id)
-    said = {judgement: set(mentioning) for judgement, mentioning in mentions.items()}
     judgements = {}
-    for aspect in dict.fromkeys(aspect for aspect, _ in said):
-        praise = said.get((aspect, "positive"), set())
-        criticism = said.get((aspect, "negative"), set())
-        neutral = said.get((aspect, "neutral"), set())
+    for aspect in dict.fromkeys(aspect for aspect, _ in mentions):
+        praise = set(mentions.get((aspect, "positive"), ()))
+        criticism = set(mentions.get((aspect, "negative"), ()))
+        neutral = set(mentions.get((aspect, "neutral"), ()))
+        both = praise & criticism
         judgements[aspect, "positive"] = praise - criticism
         judgements[aspect, "negative"] = criticism - praise
-        judgements[aspect, "neutral"] = (praise & criticism) | (
-            neutral - praise - criticism
-        )
+        judgements[aspect, "neutral"] = both | (neutral - praise - criticism)
     return judgements
 
 
@@ -250,8 +248,7 @@ def _subject(
         ids = served.intersection(examples)
     judged: dict[str, Ids] = {}
     if kind == "aspects":
-        for sentiment in SENTIMENTS:
-            judged[sentiment] = frozenset(judgements.get((entry["id"], sentiment), ()))
+        judged = _judged(entry["id"], judgements)
     return Subject(
         kind=kind,
         id=entry["id"],
@@ -263,6 +260,14 @@ def _subject(
         is_offered=not is_proposed(entry) and (bool(ids) or says_something(entry)),
         example_of=entry.get("mention_count") if is_example else None,
     )
+
+
+def _judged(aspect: str, judgements: Judgements) -> dict[str, Ids]:
+    """By sentiment: the reviews that judge an aspect so."""
+    judged = {}
+    for sentiment in SENTIMENTS:
+        judged[sentiment] = frozenset(judgements.get((aspect, sentiment), ()))
+    return judged
 
 
 # ---- Names that callers type ----
