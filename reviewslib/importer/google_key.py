@@ -12,6 +12,7 @@ import os
 import secrets
 import socket
 import tempfile
+import threading
 import webbrowser
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
@@ -157,7 +158,10 @@ def _ask_for_token(
 
 # ---- The login ----
 
-DONE_PAGE = b"<!doctype html><title>Done</title><p>Done. You can close this page."
+DONE_PAGE = (
+    b"<!doctype html><title>Login</title>"
+    b"<p>You can close this page. The terminal says how it goes on."
+)
 NO_LOGIN_PAGE = b"<!doctype html><title>No login</title><p>This is not the login."
 
 # What a browser without an answer may keep this command waiting.
@@ -170,11 +174,12 @@ def log_in(
     endpoints: Endpoints,
     say: Callable[[str], None],
     open_browser: Callable[[str], object] = webbrowser.open,
+    patience_seconds: float = LOGIN_SECONDS,
 ) -> None:
     """Let the owner log in with a browser, and write the key file. Raises GoogleFault."""
     client = _desktop_client(client_file, endpoints)
     verifier = secrets.token_urlsafe(48)
-    with _Loopback(state=secrets.token_urlsafe(24)) as loopback:
+    with _Loopback(secrets.token_urlsafe(24), patience_seconds) as loopback:
         address = _consent_address(client, verifier, loopback, endpoints)
         say("Log in with this address, in a browser on this machine:")
         say(f"  {address}")
@@ -182,7 +187,8 @@ def log_in(
             "If it has no browser, run this command on a laptop that has one, and copy "
             f"{key_file.name} to this machine."
         )
-        open_browser(address)
+        # Some browsers run until they are closed, and this one waits for an answer.
+        threading.Thread(target=open_browser, args=(address,), daemon=True).start()
         code = loopback.wait_for_code()
     fields = {
         "grant_type": "authorization_code",
@@ -235,11 +241,11 @@ class _Loopback(HTTPServer):
     """Waits on a port of this machine for the browser that comes back with the code."""
 
     address_family = socket.AF_INET
-    timeout = LOGIN_SECONDS
 
-    def __init__(self, state: str):
+    def __init__(self, state: str, patience_seconds: float):
         super().__init__(("127.0.0.1", 0), _Redirected)
         self.state = state
+        self.timeout = patience_seconds
         self.answer: dict[str, list[str]] | None = None
         self.has_timed_out = False
 

@@ -71,6 +71,9 @@ FAULTS = [
     pytest.param(
         "/reviews", error(429, "X"), EXIT_FAILURE, "no more requests", id="too many"
     ),
+    pytest.param(
+        "/reviews", error(401, "X"), EXIT_BAD_DATA, "log in again", id="no token"
+    ),
     pytest.param("/reviews", (200, b"<html>"), EXIT_FAILURE, "not JSON", id="HTML"),
     pytest.param(
         "/reviews", (200, {"reviews": {}}), EXIT_FAILURE, "no list", id="no list"
@@ -127,10 +130,11 @@ def test_pauses_end_within_two_minutes(shop, google):
     assert 60 < sum(shop.slept) <= 120
 
 
-def test_a_request_is_repeated_when_google_is_busy(shop, google):
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_request_is_repeated_when_google_is_busy(shop, google, status):
     # given
     google.has([1])
-    answers = [error(503, "UNAVAILABLE"), error(429, "RESOURCE_EXHAUSTED")]
+    answers = [error(status, "X"), error(status, "X")]
 
     def busy():
         if len(answers) == 1:
@@ -243,6 +247,15 @@ def test_google_s_reason_for_a_refusal_has_the_address_to_enable_an_api(
     _, errors = shop.failed()
     # then
     assert MESSAGE in errors
+
+
+def test_a_long_reason_is_cut(shop, google):
+    # given
+    google.answers["/accounts"] = lambda: error(403, "X", 501 * "x")
+    # when
+    _, errors = shop.failed()
+    # then
+    assert errors.count("x") == 500
 
 
 # Values that no member of Google's answers has, beside those that mean nothing.

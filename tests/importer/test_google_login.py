@@ -10,10 +10,10 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from urllib.request import urlopen
 
 import pytest
-from lab.google_lab import REFRESH_TOKEN, SECRET, TOKEN, FakeGoogle
+from lab.google_lab import CLIENT, REFRESH_TOKEN, SECRET, TOKEN, FakeGoogle
 
 from reviewslib.importer.google_faults import GoogleFault
-from reviewslib.importer.google_key import Key, log_in, read_key
+from reviewslib.importer.google_key import LOGIN_SECONDS, Key, log_in, read_key
 
 
 @pytest.fixture
@@ -118,6 +118,67 @@ def test_a_refusal_in_the_browser_is_a_sentence(client, google):
     # when, then
     with pytest.raises(GoogleFault, match="refused in the browser"):
         logged_in(client, google, browser)
+
+
+def test_a_login_waits_for_a_browser_for_ten_minutes():
+    assert LOGIN_SECONDS == 600
+
+
+def test_nobody_logs_in(client, google):
+    # given
+    key_file = client.with_name("google.json")
+    # when, then
+    with pytest.raises(GoogleFault, match="Nobody logged in"):
+        log_in(client, key_file, google.endpoints, str, str, patience_seconds=0.01)
+    assert not key_file.exists()
+
+
+@pytest.mark.parametrize(
+    "installed",
+    [
+        pytest.param(None, id="of another type"),
+        pytest.param([], id="no object"),
+        pytest.param({"client_secret": SECRET}, id="without an id"),
+        pytest.param({"client_id": CLIENT, "client_secret": ""}, id="empty secret"),
+        pytest.param({"client_id": CLIENT, "client_secret": 5}, id="no text"),
+    ],
+)
+def test_a_client_of_another_type_is_refused_before_the_browser_opens(
+    client, google, installed
+):
+    # given
+    client.write_text(json.dumps({"installed": installed}))
+    opened = list[str]()
+    # when, then
+    with pytest.raises(GoogleFault, match="Desktop app"):
+        log_in(client, client, google.endpoints, str, opened.append)
+    assert opened == []
+
+
+def test_a_client_with_another_token_address_is_refused(client, google):
+    # given
+    installed = json.loads(client.read_text())["installed"]
+    installed["token_uri"] = "https://evil.example/token"
+    client.write_text(json.dumps({"installed": installed}))
+    # when, then
+    with pytest.raises(GoogleFault, match="token_uri"):
+        log_in(client, client, google.endpoints, str, str)
+
+
+def test_a_browser_that_runs_until_it_is_closed_gets_its_answer(client, google):
+    # given
+    browser = Browser({"code": "4/code"})
+
+    def open_and_wait(address: str) -> None:
+        browser.open(address)
+        browser.close()
+
+    key_file = client.with_name("google.json")
+    # when
+    log_in(client, key_file, google.endpoints, str, open_and_wait)
+    # then
+    browser.close()
+    assert browser.statuses == [200]
 
 
 def test_a_machine_without_a_browser_is_told_the_way_on(client, google):

@@ -264,7 +264,8 @@ class FakeGoogle:
                 url = urlsplit(self.path)
                 google.requests.append(f"{self.command} {self.path} {body}".strip())
                 status, content = google.answer(url.path, parse_qs(url.query), body)
-                if not body and self.headers["Authorization"] != f"Bearer {TOKEN}":
+                is_known = self.headers["Authorization"] == f"Bearer {TOKEN}"
+                if url.path.startswith(("/v1/", "/v4/")) and not is_known:
                     status, content = error(401, "UNAUTHENTICATED")
                 if not isinstance(content, bytes):
                     content = json.dumps(content).encode()
