@@ -14,7 +14,7 @@ from reviewslib.process.asgi import AsgiApp, Message, Receive, Scope, Send
 
 # As nginx logs it: the peer left before there was a response.
 LEFT = 499
-# The journal splits lines of more than 48 KiB.
+# Longer than nearly all paths of ours; the journal splits lines of more than 48 KiB.
 MAX_LOGGED_PATH_BYTES = 1024
 # Characters that end a line or a field, or control a terminal.
 UNSAFE = re.compile(r"[^!-~]|\\")

@@ -165,7 +165,8 @@ class Peer:
 # ---- Responses ----
 
 SERVER_FIELD = (b"server", b"reviewsd")
-# Larger responses are sent in parts.
+# Larger responses are sent in parts; a smaller one fits into the send buffer of its
+# connection.
 WHOLE_BYTES = 64 * 1024
 # Granian holds about seven parts for a peer that reads nothing.
 PART_BYTES = 40 * 1024

@@ -15,7 +15,8 @@ from threading import Event
 
 # A burst of a second at the highest rate; ten megabytes at most.
 MAX_RECORDS = 10_000
-# How long a process that ends waits for its last records.
+# How long a process that ends waits for its last records: a stop takes at most five
+# seconds, of which the server has four and a half.
 FLUSH_SECONDS = 0.25
 # Priorities of the journal by level (sd-daemon(3)).
 PRIORITIES = {logging.DEBUG: 7, logging.INFO: 6, logging.WARNING: 4}

@@ -42,9 +42,11 @@ from granian.server.embed import Server
 
 # Of a request. Browsers send 2 KB; a search for a long text is the largest.
 MAX_HEAD_BYTES = 16 * 1024
-# Connections that the kernel has accepted and Granian has not.
+# Connections that the kernel has accepted and Granian has not: as many as Linux allows by
+# default (net.core.somaxconn, listen(2)).
 BACKLOG = 4096
 # For `before_stop`, while the port is still open; and for running requests after that.
+# A service that stops is gone within five seconds, whatever hangs.
 BEFORE_STOP_SECONDS = 2
 STOP_SECONDS = 2.5
 
@@ -59,12 +61,14 @@ PROBE = Request("HEAD", "/", "", {"host": "localhost"}.get)
 class Deadlines(NamedTuple):
     """How many seconds a peer has."""
 
-    # For a request head, and for an idle connection to begin one.
+    # For a request head, and for an idle connection to begin one. Heads and bodies are
+    # some kilobytes: the proxies in `deploy/` give them as long.
     head: float = 10
     body: float = 10
-    # For a response that is sent in parts.
+    # For a response that is sent in parts: some megabytes.
     response: float = 60
-    # Until the kernel ends a connection whose peer acknowledges nothing.
+    # Until the kernel ends a connection whose peer acknowledges nothing: a phone that
+    # changes networks is back sooner, or asks anew.
     silence: float = 30
 
 
