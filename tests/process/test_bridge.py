@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from reviewslib.messages import Headers, Request, Response, joined
-from reviewslib.process import asgi, work_thread
+from reviewslib.process import asgi
 from reviewslib.process.bridge import Bridge
 
 # ---- Peers ----
@@ -135,6 +135,26 @@ def test_a_large_response_is_sent_whole(
     assert body_of(messages) == joined(LARGE.body)
 
 
+def body_of_size(size: int) -> Response:
+    return Response(200, (), bytes(size))
+
+
+@pytest.mark.parametrize(
+    ("size", "number"),
+    [
+        pytest.param(0, 1, id="nothing"),
+        pytest.param(64 * 1024, 1, id="64 KiB"),
+        pytest.param(64 * 1024 + 1, 2, id="more"),
+    ],
+)
+def test_up_to_64_kib_are_sent_at_once(size: int, number: int) -> None:
+    bridge = bridge_to(large, body_of_size(size))
+
+    _, *parts = asyncio.run(sent(bridge))
+
+    assert len(parts) == number
+
+
 def test_a_large_response_is_sent_in_parts() -> None:
     bridge = bridge_to(large, LARGE)
 
@@ -231,6 +251,10 @@ def test_a_thread_keeps_nothing_of_a_request_that_is_over() -> None:
 # ---- A crowd ----
 
 
+# The requests that run or wait.
+PLACES = 100
+
+
 class Crowd:
     """A request that holds the computing thread, and as many as may wait behind it."""
 
@@ -250,7 +274,7 @@ class Crowd:
     async def gather(self, receive: Receive) -> list[asyncio.Task[Any]]:
         """Fill every place; the peers that wait do as `receive`."""
         tasks = [asyncio.create_task(sent(self.bridge, "/hold"))]
-        for _ in range(work_thread.MAX_WAITING - 1):
+        for _ in range(PLACES - 1):
             task = asyncio.create_task(sent(self.bridge, "/waits", receive))
             tasks.append(task)
         await asyncio.to_thread(self.begun.wait, 30)
@@ -263,6 +287,18 @@ class Crowd:
         self.go_on.set()
         await asyncio.gather(*tasks)
         return messages
+
+
+def test_the_hundredth_request_gets_its_response() -> None:
+    crowd = Crowd()
+
+    async def responses() -> list[list[Message]]:
+        tasks = await crowd.gather(stays)
+        crowd.go_on.set()
+        return list(await asyncio.gather(*tasks))
+
+    *_, last = asyncio.run(responses())
+    assert body_of(last) == b"/waits"
 
 
 def test_beyond_a_hundred_requests_the_next_is_told_to_come_again() -> None:
@@ -319,7 +355,7 @@ def test_who_has_left_is_sent_nothing() -> None:
 
     first, *left, last = bodies
     assert first == b"/hold"
-    assert left == [None] * (work_thread.MAX_WAITING - 1)
+    assert left == [None] * (PLACES - 1)
     assert last == b"/last"
 
 
