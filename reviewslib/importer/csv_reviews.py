@@ -122,6 +122,10 @@ def _sources(table: Table) -> set[str]:
     return sources
 
 
+# The best ratings of tools that people have shown us.
+LIKELY_SCALES = (5, 10, 50, 100)
+
+
 def _check_scale(table: Table) -> None:
     """A scale that the owner gave, of which no rating is above the half, is doubted."""
     scale = int(table.header.settings.scale or 0)
@@ -130,19 +134,11 @@ def _check_scale(table: Table) -> None:
     ratings = [fields["rating"] for fields in table.fields if fields]
     highest = stars.highest_value(ratings)
     if 0 < highest * 2 <= scale:
+        others = [f"{best}" for best in LIKELY_SCALES if highest <= best < scale]
         table.export.urgent_notes.append(
             f"{table.export.file}: no rating is above {highest:g} of {scale}; "
-            f"if the best rating is another, say --scale {_likely_scale(highest)}"
+            f"if the best rating is another, say --scale {' or '.join(others or ['N'])}"
         )
-
-
-# The best ratings of tools that people have shown us.
-LIKELY_SCALES = (5, 10, 50, 100)
-
-
-def _likely_scale(highest: float) -> str:
-    """The scales that a question offers for a table with this highest rating."""
-    return " or ".join(str(best) for best in LIKELY_SCALES if best >= highest)
 
 
 def _finish_settings(table: Table, sources: set[str]) -> None:

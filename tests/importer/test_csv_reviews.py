@@ -296,6 +296,45 @@ def test_a_file_that_is_no_table_is_named_by_how_it_begins() -> None:
     assert refused.value.lines() == [f"a.csv: {kind}"]
 
 
+# ---- A scale that may be another ----
+
+
+def remarks_on_scale(highest: str, scale: str) -> list[str]:
+    """What is said of a table with this highest rating, of which this scale is told."""
+    rows = f"Ann,1,2024-01-02\nBo,{highest},2024-01-02\n"
+    return read(f"author,rating,date\n{rows}", source="fb", scale=scale).urgent_notes
+
+
+DOUBTED = [
+    pytest.param("5", "10", "5", id="five of ten"),
+    pytest.param("4", "50", "5 or 10", id="four of fifty"),
+    pytest.param("40", "100", "50", id="forty of a hundred"),
+    pytest.param("2", "4", "N", id="two of four, and no tool has a lower scale"),
+]
+
+
+@pytest.mark.parametrize(("highest", "scale", "others"), DOUBTED)
+def test_a_scale_of_which_no_rating_is_above_the_half_is_doubted(
+    highest: str, scale: str, others: str
+) -> None:
+    (remark,) = remarks_on_scale(highest, scale)
+
+    assert f"no rating is above {highest} of {scale}; " in remark
+    assert remark.endswith(f"say --scale {others}")
+
+
+SURE = [
+    pytest.param("6", "10", id="above the half"),
+    pytest.param("2", "5", id="the scale of stars"),
+    pytest.param("2", "", id="no scale told"),
+]
+
+
+@pytest.mark.parametrize(("highest", "scale"), SURE)
+def test_a_scale_that_is_used_or_usual_is_not_doubted(highest: str, scale: str) -> None:
+    assert remarks_on_scale(highest, scale) == []
+
+
 # ---- Rows that agree in every cell ----
 
 DOUBLED = [
