@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 from reviewslib import files
@@ -128,8 +129,8 @@ class Reading:
     def _propose_summary(self) -> None:
         """One request: a summary rests on as many reviews as fit into one."""
         reviews = prompts.spread(self._sources().reviews)
-        batches = prompts.SUMMARY.batches(reviews, self._model)
-        batch = batches[0] if batches else []
+        first = prompts.SUMMARY.batches(reviews, self._model)[:1]
+        batch = list(chain.from_iterable(first))
         self._propose(prompts.SUMMARY, batch, lambda answers: answers[0])
 
     def _annotate(self, prompt: Prompt, reviews: Reviews) -> None:

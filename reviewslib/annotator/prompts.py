@@ -68,28 +68,33 @@ class Prompt(NamedTuple):
         self, reviews: Reviews, model: str, limit_key: str = "max_tokens"
     ) -> dict[str, Json]:
         """The body of the request; it contains only the text of each review."""
-        task = PROMPTS[self.name]
-        instructions = [
-            *PROMPTS["every prompt"],
-            *task["instructions"],
-            *self.vocabulary,
-        ]
         texts = [
             {"n": number, "text": review["text"]}
             for number, review in enumerate(reviews, 1)
         ]
-        schema = {"name": self.name, "strict": True, "schema": self.schema}
+        task = PROMPTS[self.name]
         tokens = task["max_tokens"] + task["max_tokens_per_review"] * len(reviews)
+        schema = {"name": self.name, "strict": True, "schema": self.schema}
         return {
             "model": model,
             "messages": [
-                {"role": "system", "content": "\n".join(instructions)},
+                {"role": "system", "content": self._instructions()},
                 {"role": "user", "content": encode(texts).decode()},
             ],
             "response_format": {"type": "json_schema", "json_schema": schema},
             "stream": False,
             limit_key: tokens,
         }
+
+    def _instructions(self) -> str:
+        """What the model is told, a line each."""
+        task = PROMPTS[self.name]
+        lines = [
+            *PROMPTS["every prompt"],
+            *task["instructions"],
+            *self.vocabulary,
+        ]
+        return "\n".join(lines)
 
     def batches(self, reviews: Reviews, model: str) -> list[Reviews]:
         """Split reviews into batches that fit, of whole groups.
@@ -186,26 +191,33 @@ def annotation_prompt(editorial: Object) -> Prompt:
     Kinds without entries are left out of the question. The parsed answer has the
     lists of an annotation by review id.
     """
-    schema = deepcopy(PROMPTS["annotations"]["schema"])
     lines = list[str]()
+    for kind, entries in vocabulary_of(editorial).items():
+        if entries:
+            lines.append(f"\n{kind}:")
+            lines.extend(map(_line_of, entries))
+    return Prompt(
+        name="annotations",
+        parse=_annotations,
+        schema=_annotation_schema(editorial),
+        vocabulary=lines,
+        entries=entry_keys(editorial),
+    )
+
+
+def _annotation_schema(editorial: Object) -> Schema:
+    """The schema of an answer: ids of entries alone, and only of kinds that have some."""
+    schema: Schema = deepcopy(PROMPTS["annotations"]["schema"])
     review = schema["properties"]["reviews"]["items"]
     sentiment = review["properties"]["aspects"]["items"]["properties"]["sentiment"]
     sentiment["enum"] = list(SENTIMENTS)
     for kind, entries in vocabulary_of(editorial).items():
-        if not entries:
+        if entries:
+            _schema_of_ids(review, kind)["enum"] = [entry["id"] for entry in entries]
+        else:
             del review["properties"][kind]
             review["required"].remove(kind)
-            continue
-        _schema_of_ids(review, kind)["enum"] = [entry["id"] for entry in entries]
-        lines.append(f"\n{kind}:")
-        lines.extend(map(_line_of, entries))
-    return Prompt(
-        name="annotations",
-        parse=_annotations,
-        schema=schema,
-        vocabulary=lines,
-        entries=entry_keys(editorial),
-    )
+    return schema
 
 
 def _schema_of_ids(review: Schema, kind: str) -> Schema:
@@ -289,6 +301,10 @@ VOCABULARY = Prompt(
 )
 
 
+# By id: the label as each answer that has it spells it, at its first place.
+Labels = Mapping[str, Sequence[str]]
+
+
 def spread(reviews: Reviews) -> list[Object]:
     """Some of the reviews with words, in an order that follows neither dates nor stars.
 
@@ -304,28 +320,27 @@ def proposed_vocabulary(answers: Sequence[Object]) -> dict[str, Json]:
     Under `proposed_…` stand the labels of one answer alone, and those of
     ONLY_PROPOSED_KINDS. Nothing if there are no aspects.
     """
+    labels = {kind: _labels_by_id(answers, kind) for kind in MAX_ENTRIES}
+    if not labels["aspects"]:
+        return {}
     proposals: dict[str, Json] = {}
-    entities: dict[str, Json] = {}
-    for kind, most in MAX_ENTRIES.items():
-        labels = _labels_by_id(answers, kind)
-        if kind == "aspects" and not labels:
-            return {}
-        if kind in ONLY_PROPOSED_KINDS:
-            entities[kind] = _entries(labels)[:most]
-            continue
-        shared = {id: said for id, said in labels.items() if len(said) >= MIN_ANSWERS}
-        single = {id: said for id, said in labels.items() if id not in shared}
-        if shared:
-            proposals[kind] = _entries(shared)[:most]
-        if single:
-            proposals[PROPOSED + kind] = _entries(single)[:most]
+    for kind in ("aspects", "topics"):
+        proposals |= _by_agreement(kind, labels[kind])
+    entities = {kind: _entries(kind, labels[kind]) for kind in ONLY_PROPOSED_KINDS}
     if any(entities.values()):
         proposals[f"{PROPOSED}entities"] = entities
     return proposals
 
 
-def _labels_by_id(answers: Sequence[Object], kind: str) -> dict[str, list[str]]:
-    """By id: the label as each answer that has it spells it, at its first place."""
+def _by_agreement(kind: str, labels: Labels) -> dict[str, Json]:
+    """The entries of a kind by the key for them; a key without entries is absent."""
+    shared = {id: said for id, said in labels.items() if len(said) >= MIN_ANSWERS}
+    single = {id: said for id, said in labels.items() if id not in shared}
+    by_key = {kind: shared, PROPOSED + kind: single}
+    return {key: _entries(kind, each) for key, each in by_key.items() if each}
+
+
+def _labels_by_id(answers: Sequence[Object], kind: str) -> Labels:
     labels: dict[str, list[str]] = {}
     for answer in answers:
         said: dict[str, str] = {}
@@ -339,12 +354,12 @@ def _labels_by_id(answers: Sequence[Object], kind: str) -> dict[str, list[str]]:
     return labels
 
 
-def _entries(labels: Mapping[str, Sequence[str]]) -> list[dict[str, Json]]:
+def _entries(kind: str, labels: Labels) -> list[dict[str, Json]]:
     """Entries that wait for a look of the owner, those of most answers first."""
     ranked = sorted(labels.items(), key=lambda item: -len(item[1]))
     return [
         {"id": id, "label": spellings[0], PROPOSED_KEY: True}
-        for id, spellings in ranked
+        for id, spellings in ranked[: MAX_ENTRIES[kind]]
     ]
 
 

@@ -31,6 +31,8 @@ ANNOTATIONS_FILE = "annotations.json"
 COUNTED_FILES = (REVIEWS_FILE, EDITORIAL_FILE, ANNOTATIONS_FILE, INSIGHTS_FILE)
 # Of COUNTED_FILES; None for an absent file.
 Contents = Mapping[str, bytes | None]
+# What stands for an absent file.
+EMPTY = b"{}"
 
 # ---- Sources: what insights are counted from ----
 
@@ -48,8 +50,8 @@ def read_sources(contract: Contract, contents: Contents) -> Sources:
     reviews = contents[REVIEWS_FILE]
     if reviews is None:
         raise BadData([Fault(REVIEWS_FILE, (), "the file is missing")])
-    editorial = contents[EDITORIAL_FILE] or b"{}"
-    annotations = contents[ANNOTATIONS_FILE] or b"{}"
+    editorial = contents[EDITORIAL_FILE] or EMPTY
+    annotations = contents[ANNOTATIONS_FILE] or EMPTY
     document, faults = read_file(
         REVIEWS_FILE, reviews, contract.reviews_file, repeated_ids
     )
@@ -64,6 +66,12 @@ def read_sources(contract: Contract, contents: Contents) -> Sources:
         editorial=decode(editorial),
         annotations=decode(annotations),
     )
+
+
+def _as_written(content: bytes | None) -> dict[str, Json]:
+    """The document of a checked file, without defaults; empty for an absent file."""
+    document: dict[str, Json] = decode(content or EMPTY)
+    return document
 
 
 # ---- Counting ----
@@ -87,7 +95,7 @@ def is_wanted(contents: Contents) -> bool:
     for file in (EDITORIAL_FILE, ANNOTATIONS_FILE):
         if contents[file] is not None:
             return True
-    return insights.is_counted(decode(contents[INSIGHTS_FILE] or b"{}"))
+    return insights.is_counted(_as_written(contents[INSIGHTS_FILE]))
 
 
 def count(contract: Contract, contents: Contents, now: datetime) -> Count:
@@ -105,18 +113,26 @@ def count(contract: Contract, contents: Contents, now: datetime) -> Count:
     sources = read_sources(contract, {**contents, **new})
     lines += _warnings(sources)
     if contents[ANNOTATIONS_FILE] is not None:
-        current = mentions.current_annotations(sources.reviews, sources.annotations)
-        if current != sources.annotations:
-            new[ANNOTATIONS_FILE] = encode(current)
-        lines += _unread_texts(sources, current)
+        new |= _current_annotations(sources)
+        lines += _unread_texts(sources)
     counted = insights.compute_insights(*sources)
     lines += _uncounted_text(counted)
     document = insights.refresh_insights(before, counted, now)
     if document != before:
         new[INSIGHTS_FILE] = readable(document)
         # The daemon reads what is written: its rules have the last word.
-        load(contract, contents[REVIEWS_FILE] or b"", new[INSIGHTS_FILE], ServiceUrls())
+        load(
+            contract, contents[REVIEWS_FILE] or EMPTY, new[INSIGHTS_FILE], ServiceUrls()
+        )
     return Count(new, document, lines)
+
+
+def _current_annotations(sources: Sources) -> dict[str, bytes]:
+    """The file of annotations without those of removed texts; nothing if it has none."""
+    current = mentions.current_annotations(sources.reviews, sources.annotations)
+    if current == sources.annotations:
+        return {}
+    return {ANNOTATIONS_FILE: encode(current)}
 
 
 def _insights_before(contract: Contract, contents: Contents) -> dict[str, Json]:
@@ -124,7 +140,7 @@ def _insights_before(contract: Contract, contents: Contents) -> dict[str, Json]:
 
     Raises BadData if it must not be replaced.
     """
-    content = contents[INSIGHTS_FILE] or b"{}"
+    content = contents[INSIGHTS_FILE] or EMPTY
     _, faults = read_file(INSIGHTS_FILE, content, contract.insights_file)
     if faults:
         raise BadData(faults)
@@ -168,8 +184,9 @@ def _warnings(sources: Sources) -> Iterator[str]:
         yield f"warning: {sentence}"
 
 
-def _unread_texts(sources: Sources, current: Object) -> Iterator[str]:
+def _unread_texts(sources: Sources) -> Iterator[str]:
     """How many reviews a model has not read, or not usefully."""
+    current = mentions.current_annotations(sources.reviews, sources.annotations)
     failed = [
         f"{id}: {said['failed']}"
         for id, said in current["reviews"].items()

@@ -72,6 +72,11 @@ COUNTED_KEYS = (
 )
 
 
+# By review id: the kinds that the owner, and the `entry_keys` that a model, looked for.
+# Aliases are looked for in every text, so they are not among them.
+LookedFor = Mapping[str, frozenset[str]]
+
+
 def compute_insights(
     reviews: Reviews, editorial: Object | None = None, annotations: Object | None = None
 ) -> dict[str, Json]:
@@ -81,59 +86,97 @@ def compute_insights(
     AnnotationsFile. The same arguments give the same document.
     """
     owned = editorial or {}
-    current = current_annotations(reviews, annotations or {})
-    vocabulary = vocabulary_of(owned)
-    by_owner = by_hand(reviews, owned)
-    per_review = joined_annotations(reviews, vocabulary, current["reviews"], by_owner)
-    looked_for = _looked_for(by_owner, current)
-    covered = frozenset[str]().union(*looked_for.values())
-    worded = [review for review in reviews if has_words(review)]
-    counted = {
-        kind: _entries(kind, vocabulary[kind], covered, reviews, per_review)
-        for kind in KINDS
-    }
-    entities = dict(owned.get("entities") or {})
-    entities |= {kind: counted[kind] for kind in ENTITY_KINDS}
+    material = _material(reviews, owned, annotations or {})
+    entries = {kind: _entries(kind, material) for kind in KINDS}
     document = {
-        "model": _model_text(vocabulary, _readings(current).values()),
-        "review_count": len(reviews),
-        "worded_count": len(worded),
-        "read_count": _read_count(worded, vocabulary, looked_for),
-        "date_range": {
-            "earliest": first_day(reviews[-1:]),
-            "latest": first_day(reviews),
-        },
-        "overall_sentiment": _overall_sentiment(reviews, per_review),
-        "entities": entities,
-        "temporal": {
-            "monthly": _monthly(reviews, per_review),
-            "trend": trend_of(reviews),
-            **activity_of(reviews),
-        },
-        "per_review": per_review,
+        "model": _model_text(material),
+        **_review_counts(material),
+        "date_range": _date_range(reviews),
+        "overall_sentiment": _overall_sentiment(reviews, material.per_review),
+        "entities": _entities(owned, entries),
+        "temporal": _temporal(reviews, material.per_review),
+        "per_review": material.per_review,
     }
     for kind in ("aspects", "topics"):
         if owned.get(kind) is not None:
-            document[kind] = counted[kind]
+            document[kind] = entries[kind]
+    return document | _kept(owned, document)
+
+
+class _Material(NamedTuple):
+    """What insights are counted from."""
+
+    reviews: Reviews
+    vocabulary: Mapping[str, Sequence[Object]]  # entries by kind
+    readings: Mapping[str, Object]  # by review id: usable answers of a model
+    looked_for: LookedFor
+    per_review: dict[str, Json]
+
+
+def _material(reviews: Reviews, owned: Object, annotations: Object) -> _Material:
+    current = current_annotations(reviews, annotations)
+    vocabulary = vocabulary_of(owned)
+    by_owner = by_hand(reviews, owned)
+    readings = {
+        id: said for id, said in current["reviews"].items() if not said.get("failed")
+    }
+    return _Material(
+        reviews=reviews,
+        vocabulary=vocabulary,
+        readings=readings,
+        looked_for=_looked_for(by_owner, readings, current["vocabularies"]),
+        per_review=joined_annotations(
+            reviews, vocabulary, current["reviews"], by_owner
+        ),
+    )
+
+
+def _model_text(material: _Material) -> str:
+    """How the insights were made."""
+    text = COUNTED
+    entities = chain.from_iterable(material.vocabulary[kind] for kind in ENTITY_KINDS)
+    if any(map(aliases_of, entities)):
+        text += FROM_NAMES
+    models = {said["model"] for said in material.readings.values()}
+    if models:
+        text += READ_BY + ", ".join(sorted(models))
+    return text
+
+
+def _date_range(reviews: Reviews) -> dict[str, Json]:
+    return {"earliest": first_day(reviews[-1:]), "latest": first_day(reviews)}
+
+
+def _entities(
+    owned: Object, entries: Mapping[str, Sequence[Object]]
+) -> dict[str, Json]:
+    """The counted entities, beside kinds of the owner that nobody counts."""
+    entities = dict(owned.get("entities") or {})
+    for kind in ENTITY_KINDS:
+        entities[kind] = entries[kind]
+    return entities
+
+
+def _kept(owned: Object, document: Object) -> dict[str, Json]:
+    """What of the owner's is published as it is written."""
+    kept = {}
     for key, value in owned.items():
         is_published = key not in COUNTED_KEYS and not key.startswith(PROPOSED)
         if is_published and key not in document:
-            document[key] = value
-    return document
+            kept[key] = value
+    return kept
 
 
-def _model_text(
-    vocabulary: Mapping[str, Sequence[Object]], readings: Iterable[Object]
-) -> str:
-    """How the insights were made."""
-    text = COUNTED
-    entities = chain.from_iterable(vocabulary[kind] for kind in ENTITY_KINDS)
-    if any(map(aliases_of, entities)):
-        text += FROM_NAMES
-    models = ", ".join(sorted({said["model"] for said in readings}))
-    if models:
-        text += READ_BY + models
-    return text
+def _review_counts(material: _Material) -> dict[str, Json]:
+    """How many reviews there are, have words, and were read."""
+    worded = [review for review in material.reviews if has_words(review)]
+    looked_for = [material.looked_for[review["id"]] for review in worded]
+    keys = _sought_keys(material)
+    return {
+        "review_count": len(material.reviews),
+        "worded_count": len(worded),
+        "read_count": _read_count(looked_for, keys) if keys else None,
+    }
 
 
 def _overall_sentiment(reviews: Reviews, per_review: PerReview) -> dict[str, Json]:
@@ -146,12 +189,13 @@ def _overall_sentiment(reviews: Reviews, per_review: PerReview) -> dict[str, Jso
     return overall
 
 
-def _monthly(reviews: Reviews, per_review: PerReview) -> list[dict[str, Json]]:
-    """The figures of every month, oldest first."""
-    return [
+def _temporal(reviews: Reviews, per_review: PerReview) -> dict[str, Json]:
+    """The figures of every month, oldest first, the trend, and what came lately."""
+    monthly = [
         {"month": month_text(month), **_figures("review_count", group, per_review)}
         for month, group in by_month(reviews).items()
     ]
+    return {"monthly": monthly, "trend": trend_of(reviews), **activity_of(reviews)}
 
 
 def _figures(
@@ -166,32 +210,25 @@ def _figures(
 
 # ---- What was looked for ----
 
-# By review id: the kinds that the owner, and the `entry_keys` that a model, looked for.
-# Aliases are looked for in every text, so they are not among them.
-LookedFor = Mapping[str, frozenset[str]]
 
-
-def _readings(current: Object) -> dict[str, Object]:
-    """What a model says of each review of which it gave a usable answer."""
-    return {
-        id: said for id, said in current["reviews"].items() if not said.get("failed")
-    }
-
-
-def _looked_for(by_owner: PerReview, current: Object) -> LookedFor:
-    readings = _readings(current)
+def _looked_for(
+    by_owner: PerReview, readings: PerReview, vocabularies: Mapping[str, Sequence[str]]
+) -> LookedFor:
     # One set for all reviews that were read with the same vocabulary.
-    vocabularies = {
-        digest: frozenset(keys) for digest, keys in current["vocabularies"].items()
-    }
+    keys = {digest: frozenset(listed) for digest, listed in vocabularies.items()}
+    nothing = frozenset[str]()
     looked_for = {}
     for id, lists in by_owner.items():
         kinds = frozenset(kind for kind in KINDS if lists.get(kind) is not None)
-        keys = frozenset[str]()
-        if id in readings:
-            keys = vocabularies.get(readings[id]["vocabulary"], keys)
-        looked_for[id] = keys | kinds if kinds else keys
+        said = readings.get(id)
+        by_model = keys.get(said["vocabulary"], nothing) if said else nothing
+        looked_for[id] = by_model | kinds if kinds else by_model
     return looked_for
+
+
+def _anywhere(looked_for: LookedFor) -> frozenset[str]:
+    """What was looked for in at least one review."""
+    return frozenset[str]().union(*looked_for.values())
 
 
 def _is_among(key: str, looked_for: Collection[str]) -> bool:
@@ -199,30 +236,30 @@ def _is_among(key: str, looked_for: Collection[str]) -> bool:
     return key in looked_for or key.partition("/")[0] in looked_for
 
 
-def _read_count(
-    worded: Reviews,
-    vocabulary: Mapping[str, Sequence[Object]],
-    looked_for: LookedFor,
-) -> int | None:
-    """In how many reviews everything was looked for that is counted by reading.
+def _sought_keys(material: _Material) -> list[str]:
+    """The entries as "kind/id" that are counted by reading.
 
-    None where nothing is: stars, dates and aliases need no reader.
+    Stars, dates and aliases need no reader.
     """
-    covered = frozenset[str]().union(*looked_for.values())
+    covered = _anywhere(material.looked_for)
     keys = []
-    for kind, entries in vocabulary.items():
+    for kind, entries in material.vocabulary.items():
         for entry in entries:
             key = f"{kind}/{entry['id']}"
             if not entry.get("aliases") and _is_among(key, covered):
                 keys.append(key)
-    if not keys:
-        return None
-    # Few different sets: each is judged once.
-    is_read = {
-        found: all(_is_among(key, found) for key in keys)
-        for found in set(looked_for.values())
-    }
-    return sum(is_read[looked_for[review["id"]]] for review in worded)
+    return keys
+
+
+def _read_count(looked_for: Iterable[frozenset[str]], keys: Sequence[str]) -> int:
+    """In how many reviews all `keys` were looked for."""
+    # There are few different sets, and each is judged once.
+    counts = Counter(looked_for)
+    read = 0
+    for found, count in counts.items():
+        if all(_is_among(key, found) for key in keys):
+            read += count
+    return read
 
 
 def unread(insights: Object) -> dict[str, Json]:
@@ -313,31 +350,31 @@ class Count(NamedTuple):
     samples: dict[str, Json]
 
 
-def _entries(
-    kind: str,
-    entries: Sequence[Object],
-    covered: Collection[str],
-    reviews: Reviews,
-    per_review: PerReview,
-) -> list[dict[str, Json]]:
+def _entries(kind: str, material: _Material) -> list[dict[str, Json]]:
     """The entries of a kind without their aliases, the most mentioned first.
 
     Figures by the owner are kept.
     """
-    mentions = _mentions_by_name(kind, reviews, per_review)
+    mentions = _mentions_by_name(kind, material.reviews, material.per_review)
+    covered = _anywhere(material.looked_for)
     published = []
-    for entry in entries:
-        shown = {key: value for key, value in entry.items() if key != "aliases"}
+    for entry in material.vocabulary[kind]:
         named = mentions[entry[NAME_KEYS[kind]]]
         is_owned = any(entry.get(key) is not None for key in FIGURES)
-        if _is_counted(kind, entry, named, covered) and not is_owned:
-            count = _counted(kind, named, per_review)
-            shown |= count.figures
-            for key, value in count.samples.items():
-                if entry.get(key) is None:
-                    shown[key] = value
+        shown = {key: value for key, value in entry.items() if key != "aliases"}
+        if not is_owned and _is_counted(kind, entry, named, covered):
+            shown = _completed(shown, _counted(kind, named, material.per_review))
         published.append(shown)
     return sorted(published, key=_most_mentioned_first)
+
+
+def _completed(entry: Object, count: Count) -> dict[str, Json]:
+    """An entry with its figures, and with samples for the keys that have no value."""
+    completed = {**entry, **count.figures}
+    for key, value in count.samples.items():
+        if entry.get(key) is None:
+            completed[key] = value
+    return completed
 
 
 def _mentions_by_name(
@@ -392,22 +429,25 @@ SCORES = {"positive": 1, "neutral": 0, "negative": -1}
 
 def _counted_aspect(mentions: Mentions) -> Count:
     """Each review counts once, with the joint sentiment of its mentions."""
-    said = defaultdict[str, set[str]](set)
-    for mention in mentions:
-        said[mention.review["id"]].add(mention.item["sentiment"])
-    sentiments = [joint_sentiment(different) for different in said.values()]
-    counts = [sentiments.count(sentiment) for sentiment in SENTIMENTS]
-    figures: dict[str, Json] = {
-        "mention_count": len(sentiments),
-        **dict(zip(COUNTS, counts, strict=True)),
-        "positive_pct": percent(sentiments.count("positive"), len(sentiments)),
-        "score": mean([SCORES[sentiment] for sentiment in sentiments]),
-    }
+    sentiments = _joint_sentiments(mentions)
+    figures: dict[str, Json] = {"mention_count": len(sentiments)}
+    for sentiment in SENTIMENTS:
+        figures[f"{sentiment}_count"] = sentiments.count(sentiment)
+    figures["positive_pct"] = percent(figures["positive_count"], len(sentiments))
+    figures["score"] = mean([SCORES[sentiment] for sentiment in sentiments])
     samples: dict[str, Json] = {
         "top_phrases": _top_phrases(mentions, sentiments),
         "example_review_ids": _examples(_mentioning(mentions), sentiments),
     }
     return Count(figures, samples)
+
+
+def _joint_sentiments(mentions: Mentions) -> list[str]:
+    """How each review of the mentions judges, in their order."""
+    said = defaultdict[str, set[str]](set)
+    for mention in mentions:
+        said[mention.review["id"]].add(mention.item["sentiment"])
+    return [joint_sentiment(different) for different in said.values()]
 
 
 # ---- Phrases and examples ----
@@ -428,13 +468,8 @@ def _top_phrases(mentions: Mentions, sentiments: Sequence[str]) -> list[str]:
     """
     is_liked = sentiments.count("positive") >= sentiments.count("negative")
     order = SENTIMENTS if is_liked else SENTIMENTS[::-1]
-    groups = defaultdict[str, list[Object]](list)
-    for review, mention in mentions:
-        phrase = phrase_of(mention, review)
-        if phrase:
-            groups[folded_words(phrase)].append(mention)
     ranked = sorted(
-        groups.values(),
+        _phrases(mentions),
         key=lambda group: (order.index(group[0]["sentiment"]), -len(group)),
     )
     chosen = ranked[:MAX_PHRASES]
@@ -442,6 +477,16 @@ def _top_phrases(mentions: Mentions, sentiments: Sequence[str]) -> list[str]:
     if least and least[0] not in chosen:
         chosen[-1] = least[0]
     return [group[0]["phrase"] for group in chosen]
+
+
+def _phrases(mentions: Mentions) -> Iterable[list[Object]]:
+    """The mentions that have a phrase, those with the same one together."""
+    groups = defaultdict[str, list[Object]](list)
+    for review, mention in mentions:
+        phrase = phrase_of(mention, review)
+        if phrase:
+            groups[folded_words(phrase)].append(mention)
+    return groups.values()
 
 
 def _examples(reviews: Reviews, sentiments: Iterable[str]) -> list[str]:
