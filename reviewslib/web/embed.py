@@ -15,6 +15,8 @@ from reviewslib.web.review_page import decoded
 from reviewslib.web.site import Site
 from reviewslib.web.templating import rendered
 
+# Characters of a review on another website.
+MAX_QUOTED = 280
 # People and services that are named above the reviews: a name such as "dr" finds many.
 MAX_SUBJECTS = 3
 
@@ -43,6 +45,7 @@ def frame(
     return rendered(
         site,
         "embed.html",
+        MAX_QUOTED=MAX_QUOTED,
         theme=theme,
         reviews=[decoded(review) for review in matches.reviews],
         matched=matches.frame["matched"],

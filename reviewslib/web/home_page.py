@@ -22,6 +22,7 @@ from reviewslib.dataset.text import loosen
 from reviewslib.dataset.vocabulary import ENTITY_KINDS
 from reviewslib.web.chart import trend
 from reviewslib.web.figures import aspects, by_mentions, is_shown
+from reviewslib.web.frame_height import min_height
 from reviewslib.web.language import Language
 from reviewslib.web.shown_text import MAX_LINE, one_line, paragraphs, slug
 from reviewslib.web.site import Site
@@ -46,7 +47,7 @@ def html_page(site: Site) -> bytes:
     shown = _shown(site)
     # Only here: at 10,000 reviews finding the words takes up to 40 ms.
     shown["aspects"] = _with_words(site.dataset, shown["aspects"])
-    return rendered(site, "page.html", **shown)
+    return rendered(site, "page.html", frame_min_height=min_height(site), **shown)
 
 
 def llms_text(site: Site) -> bytes:

@@ -1,21 +1,23 @@
 """The pictures of the service: the badge (the rating, for other websites) and the icon.
 
-Sections: the badge - the width of words - the icon.
+Sections: the badge - the icon.
 """
 
 from __future__ import annotations
 
-import unicodedata
 from typing import NamedTuple
 
 from jinja2 import Environment
 
 from reviewslib.web.language import Language
 from reviewslib.web.site import Site
+from reviewslib.web.widths import text_width
 
 # ---- The badge ----
 
-# Pixels beside the stars.
+# Pixels.
+FONT_SIZE = 14
+# Beside the stars.
 TEXT_ROOM = 122
 # How much wider words may be than their room: pressed more, they are hard to read.
 MOST_PRESSED = 1.1
@@ -37,7 +39,7 @@ def badge(site: Site) -> bytes:
     return template.render(
         title=words.title,
         words=words.shown,
-        width=round(min(text_width(words.shown), TEXT_ROOM)),
+        width=round(min(pixels(words.shown), TEXT_ROOM)),
         rating=rating or 0,
     ).encode()
 
@@ -62,45 +64,14 @@ def badge_words(
     return BadgeWords(title=words, shown=words if _fit(words) else shorter)
 
 
+def pixels(words: str) -> float:
+    """The width that a viewer with any font gives the words."""
+    return FONT_SIZE * text_width(words)
+
+
 def _fit(words: str) -> bool:
     """Whether words are readable in their room."""
-    return text_width(words) <= TEXT_ROOM * MOST_PRESSED
-
-
-# ---- The width of words ----
-
-FONT_SIZE = 14
-# Widths of characters in common sans serifs, relative to the font size.
-WIDTHS = {
-    ".": 0.28,
-    ",": 0.28,
-    " ": 0.28,
-    "·": 0.33,
-    "i": 0.22,
-    "r": 0.33,
-    "v": 0.5,
-    "w": 0.72,
-    "s": 0.5,
-}
-# All other characters of the badge are about as wide as digits.
-DIGIT_WIDTH = 0.56
-# In East Asian fonts a character fills a square.
-WIDE_WIDTH = 1.0
-WIDE = ("W", "F")
-
-
-def text_width(words: str) -> float:
-    """The width in pixels that a viewer with any font gives the words."""
-    return FONT_SIZE * sum(map(_width_of, words))
-
-
-def _width_of(character: str) -> float:
-    """The width of a character, relative to the font size."""
-    if unicodedata.combining(character):
-        return 0
-    if unicodedata.east_asian_width(character) in WIDE:
-        return WIDE_WIDTH
-    return WIDTHS.get(character, DIGIT_WIDTH)
+    return pixels(words) <= TEXT_ROOM * MOST_PRESSED
 
 
 # ---- The icon ----

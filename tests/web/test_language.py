@@ -385,7 +385,7 @@ def test_the_words_of_a_badge_fit(tag: str, count: int) -> None:
     words = pictures.badge_words(SHIPPED.of(tag), 4.48, count)
 
     widest = pictures.TEXT_ROOM * pictures.MOST_PRESSED
-    assert pictures.text_width(words.shown) <= widest
+    assert pictures.pixels(words.shown) <= widest
     assert SHIPPED.of(tag).number(count) in words.title or count == 1
 
 
@@ -393,9 +393,7 @@ def test_the_words_of_a_badge_fit(tag: str, count: int) -> None:
 def test_the_words_of_a_badge_without_reviews_fit(tag: str) -> None:
     words = pictures.badge_words(SHIPPED.of(tag), None, None)
 
-    assert (
-        pictures.text_width(words.shown) <= pictures.TEXT_ROOM * pictures.MOST_PRESSED
-    )
+    assert pictures.pixels(words.shown) <= pictures.TEXT_ROOM * pictures.MOST_PRESSED
 
 
 # ---- Reloads ----
