@@ -22,7 +22,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import resources
@@ -220,9 +220,7 @@ def run(settings: Settings, deadlines: serving.Deadlines | None = None) -> NoRet
     log_loaded(application.snapshot.dataset)
     manager = ServiceManager()
     application.reloader.notify = manager.notify
-    before_stop = no_hub_stops
-    if not settings.no_hub:
-        before_stop = started_hub(settings, application).stop
+    before_stop = stop_of_hub(settings, application)
     settle_memory()
     sys.setswitchinterval(SWITCH_SECONDS)
     service = serving.Service(
@@ -258,6 +256,15 @@ def log_loaded(dataset: Dataset) -> None:
     for warning in dataset.warnings:
         log.warning("%s", warning)
     log.info("%s", loaded_text(dataset))
+
+
+def stop_of_hub(
+    settings: Settings, application: Application
+) -> Callable[[float], None]:
+    """Start the hub, unless another instance runs it. Returns what stops it."""
+    if settings.no_hub:
+        return no_hub_stops
+    return started_hub(settings, application).stop
 
 
 def no_hub_stops(timeout_seconds: float) -> None:
@@ -505,6 +512,32 @@ def sample_directory() -> Path:
     return Path(__file__).resolve().with_name("data")
 
 
+# What is done instead of serving.
+COMMANDS: dict[str, dict[str, Any]] = {
+    "--check": {
+        "action": "store_true",
+        "help": "validate data and settings, print a summary and exit",
+    },
+    "--get": {
+        "metavar": "PATH",
+        "help": "print the response to a request, without a server, and exit",
+    },
+    "--export": {
+        "metavar": "DIR",
+        "type": Path,
+        "help": "write the site as files, for a host without programs, and exit",
+    },
+    "--subscriptions": {
+        "action": "store_true",
+        "help": "list the hub's subscriptions and requests, and exit",
+    },
+    "--unsubscribe": {
+        "metavar": "HOST",
+        "help": "remove the subscriptions of a host or .domain, and exit",
+    },
+}
+
+
 def command_line() -> argparse.ArgumentParser:
     """The parser of the command line; every setting is a flag."""
     parser = argparse.ArgumentParser(
@@ -515,41 +548,16 @@ def command_line() -> argparse.ArgumentParser:
         "default.",
     )
     add_flags(parser)
-    add = parser.add_argument
-    add(
+    parser.add_argument(
         "--sample",
         action="store_const",
         const=str(sample_directory()),
         dest="data",
         help="instead of --data: the sample, reviews of a fictional practice",
     )
-    add(
-        "--check",
-        action="store_true",
-        help="validate data and settings, print a summary and exit",
-    )
-    add(
-        "--get",
-        metavar="PATH",
-        help="print the response to a request, without a server, and exit",
-    )
-    add(
-        "--export",
-        metavar="DIR",
-        type=Path,
-        help="write the site as files, for a host without programs, and exit",
-    )
-    add(
-        "--subscriptions",
-        action="store_true",
-        help="list the hub's subscriptions and requests, and exit",
-    )
-    add(
-        "--unsubscribe",
-        metavar="HOST",
-        help="remove the subscriptions of a host or .domain, and exit",
-    )
-    add("--version", action="version", version=f"reviewsd {VERSION}")
+    for flag, arguments in COMMANDS.items():
+        parser.add_argument(flag, **arguments)
+    parser.add_argument("--version", action="version", version=f"reviewsd {VERSION}")
     return parser
 
 
