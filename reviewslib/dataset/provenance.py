@@ -13,6 +13,7 @@ from reviewslib.dataset.strict_json import Object
 from reviewslib.dataset.text import fold
 
 UNKNOWN_SOURCE = "unknown"
+# Tools write these in small letters, or as one word.
 SOURCE_NAMES = (
     "Facebook",
     "Google",
@@ -22,17 +23,19 @@ SOURCE_NAMES = (
     "Yelp",
 )
 NAMES_BY_SOURCE = {fold(name): name for name in SOURCE_NAMES}
-MAX_SOURCES = 8  # in a list
-LONGEST_SOURCE = 80  # characters of a source in a list
+# In a list: a business has a handful, and a sentence with more is not read.
+MAX_SOURCES = 8
+# Characters of a source in a list; a longer one is a text in the wrong column.
+LONGEST_SOURCE = 80
 
 
 def source_name(source: str) -> str:
-    """The name of a source in its own spelling if SOURCE_NAMES has it, else as in the file."""
+    """The name of a source in its own spelling, if SOURCE_NAMES has it, else as it is."""
     return NAMES_BY_SOURCE.get(fold(source), source)
 
 
 def sources_of(sources: Iterable[str]) -> tuple[str, ...]:
-    """The distinct sources of reviews in their first spelling, the most frequent source first."""
+    """The distinct sources of reviews in their first spelling, the most frequent first."""
     counts = Counter[str]()
     spellings = dict[str, str]()
     for source, count in Counter(sources).items():
@@ -63,7 +66,7 @@ def publishers(sources: Sequence[str]) -> PublishedOn:
 
 
 def published_on(sources: Sequence[str]) -> str:
-    """The sources in words, such as "Google, Yelp and elsewhere"; empty if none is known."""
+    """The sources in words, such as "Google, Yelp and elsewhere"; empty without any."""
     published = publishers(sources)
     if not published.names:
         return ""
@@ -75,7 +78,7 @@ def published_on(sources: Sequence[str]) -> str:
 
 
 def review_policy(business: Object) -> str:
-    """How the owner makes sure that reviews come from customers; empty if the owner does not say."""
+    """How the owner makes sure that reviews come from customers; empty if nobody says."""
     return (business.get("review_policy") or "").strip()
 
 

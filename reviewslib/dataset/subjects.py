@@ -203,10 +203,7 @@ def _judgements(ids: Iterable[str], annotations: Iterable[Object]) -> Judgements
     A review that praises and criticizes an aspect is neutral about it
     (`joint_sentiment`). Sets say it for all reviews at once, three times as fast.
     """
-    mentions = defaultdict[tuple[str, str], list[str]](list)
-    for id, annotation in zip(ids, annotations, strict=True):
-        for mention in annotation.get("aspects") or ():
-            mentions[mention["id"], mention["sentiment"]].append(id)
+    mentions = _sentiments(ids, annotations)
     judgements = {}
     for aspect in dict.fromkeys(aspect for aspect, _ in mentions):
         praise = set(mentions.get((aspect, "positive"), ()))
@@ -217,6 +214,17 @@ def _judgements(ids: Iterable[str], annotations: Iterable[Object]) -> Judgements
         judgements[aspect, "negative"] = criticism - praise
         judgements[aspect, "neutral"] = both | (neutral - praise - criticism)
     return judgements
+
+
+def _sentiments(
+    ids: Iterable[str], annotations: Iterable[Object]
+) -> Mapping[tuple[str, str], list[str]]:
+    """By aspect and sentiment: the reviews that have both, among others perhaps."""
+    mentions = defaultdict[tuple[str, str], list[str]](list)
+    for id, annotation in zip(ids, annotations, strict=True):
+        for mention in annotation.get("aspects") or ():
+            mentions[mention["id"], mention["sentiment"]].append(id)
+    return mentions
 
 
 def _by_aspect(judgements: Judgements) -> ByName:

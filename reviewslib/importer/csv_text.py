@@ -206,6 +206,7 @@ class _BrokenQuotes(ValueError):
             self.reason = 'the quotes in this row do not match; write "" for a quote'
 
 
+# A backslash before a quote or another one, before a line end, and any other.
 BACKSLASH = re.compile(r'\\(?P<escaped>["\\])|\\(?P<line_end>\r\n|\n|\r)|\\')
 
 

@@ -33,6 +33,7 @@ CLOCK_TIME = re.compile(
     r"(?: *\([^()]*\)| +[a-z]{1,5})?"
     r"|(?P<utc>utc|gmt|z)(?: *\([^()]*\))?)?\Z"
 )
+# Chinese and Japanese write year, month and day so, and a weekday in brackets or without.
 CJK_DAY = re.compile(r"([0-9]{4}) *年 *([0-9]{1,2}) *月 *([0-9]{1,2}) *[日号號]?")
 CJK_WEEKDAY = re.compile(
     r"[(（]?(?:[月火水木金土日]曜日?|星期.|[(（][月火水木金土日])[)）]?"
@@ -214,6 +215,7 @@ def _day_or_month_first(numbers: Sequence[str], folded: str, order: str) -> Day:
 
 
 def _full_year(digits: str) -> int:
+    # One of the last century becomes a date of the future, which is named as faulty.
     return int(digits) + (2000 if len(digits) == 2 else 0)
 
 

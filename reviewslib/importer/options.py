@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from reviewslib.dataset.provenance import LONGEST_SOURCE
 from reviewslib.importer.formats import format_data
 from reviewslib.importer.stars import GREATEST_SCALE, LEAST_SCALE
 from reviewslib.importer.texts import clean_line
@@ -346,14 +347,11 @@ def _scale(text: str) -> str:
     return str(int(text))
 
 
-# Pages cut a longer name, and the ids of reviews begin with it.
-LONGEST_SOURCE = 80
-
-
 def _source(text: str) -> str:
     """Where reviews were published: any word, since a guestbook is a source, too.
 
-    A dash, which means no column in a map, or a number is none.
+    A dash, which means no column in a map, is none, nor is a number, nor a text that no
+    list of sources shows.
     """
     source = _answer(text)
     if len(source) > LONGEST_SOURCE or not any(map(str.isalpha, source)):

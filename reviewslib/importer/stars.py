@@ -21,6 +21,7 @@ NUMBER = re.compile(
     rf" *(?P<bound>%|(?:{FORMATS['bounds']}) *(?P<best>[0-9]{{1,3}})(?:[.,]0)?\b)?"
     rf" *(?:{FORMATS['units']})?"
 )
+# Filled and hollow stars.
 DRAWN = re.compile("(★{1,5})(☆*)")
 # Characters. “Bewertet mit 4,5 von 5 Sternen” has thirty; what has twice as many is a
 # text in the wrong column.

@@ -223,6 +223,7 @@ def _is_review_object(item: Json) -> bool:
 
 # ---- Review objects ----
 
+# Names of API v4; those of Takeout may lack the account.
 RESOURCE_NAME = re.compile(r"(?:accounts/[^/]+/)?locations/([^/]+)/reviews/([^/]+)")
 
 

@@ -102,6 +102,7 @@ CHARACTERS |= {
     byte: CHARACTERS[byte] + bytes([byte]).decode("cp1252", "ignore")
     for byte in range(0x80, 0xA0)
 }
+# The forms of a letter beyond ASCII in UTF-8 (RFC 3629, section 4).
 CONTINUATION = "".join(CHARACTERS[byte] for byte in range(0x80, 0xC0))
 SEQUENCE = re.compile(
     rf"[\xc2-\xdf][{CONTINUATION}]"

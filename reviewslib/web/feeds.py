@@ -156,23 +156,28 @@ def _atom(
     updated_when_empty: datetime,
     language: Language,
 ) -> bytes:
-    tag = _tag(urls)
     feed = ET.Element("feed", {"xmlns": "http://www.w3.org/2005/Atom"})
     text_language = dataset.business.get("language")
     if text_language:
         feed.set("xml:lang", text_language)
-    _element(feed, "id", head.id)
-    _element(feed, "title", head.title)
-    _element(feed, "subtitle", head.subtitle)
-    _element(feed, "updated", _newest_change(reviews, updated_when_empty))
-    _element(feed, "link", rel="self", type="application/atom+xml", href=head.url)
-    if head.hub:
-        _element(feed, "link", rel="hub", href=head.hub)
-    _element(feed, "link", rel="alternate", href=head.page)
+    _add_head(feed, head, _newest_change(reviews, updated_when_empty))
+    tag = _tag(urls)
     for review in reviews:
         id = f"{tag}:review/{quote(review['id'], safe='')}"
         _add_entry(feed, id, review, dataset, language)
     return bytes(ET.tostring(feed, encoding="utf-8", xml_declaration=True))
+
+
+def _add_head(feed: ET.Element, head: FeedHead, updated: str) -> None:
+    """What a feed says before its entries."""
+    _element(feed, "id", head.id)
+    _element(feed, "title", head.title)
+    _element(feed, "subtitle", head.subtitle)
+    _element(feed, "updated", updated)
+    _element(feed, "link", rel="self", type="application/atom+xml", href=head.url)
+    if head.hub:
+        _element(feed, "link", rel="hub", href=head.hub)
+    _element(feed, "link", rel="alternate", href=head.page)
 
 
 def _tag(urls: ServiceUrls) -> str:
