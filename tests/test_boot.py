@@ -78,6 +78,7 @@ cat /proc/$(property MainPID)/status > /out/process
 
 process=$(property MainPID)
 systemctl reload reviewsd && test $process = $(property MainPID) && echo yes > /out/reloaded
+for _ in $(seq 50); do journalctl -u reviewsd --no-pager | grep "changed: nothing" > /out/read_again && break; sleep 0.1; done
 systemctl kill --signal=KILL reviewsd
 for _ in $(seq 100); do test "$(property NRestarts)" = 1 && break; sleep 0.1; done
 systemctl start reviewsd && ask restarted
@@ -89,6 +90,9 @@ for _ in $(seq 50); do  # until then nginx's old workers answer with the other b
 done
 ask beside_the_bakery
 ls -d /var/lib/reviewsd /var/lib/reviewsd-bakery > /out/two_states
+sed 's/Larkspur Hollow/The Bakery/' data/reviews.json > /srv/reviews-bakery/reviews.json
+systemctl reload reviewsd@bakery
+for _ in $(seq 50); do curl http://127.0.0.1:8090/reviews.json | grep -o "The Bakery" > /out/own_data && break; sleep 0.1; done
 systemctl stop reviewsd@bakery
 
 cd /tmp
@@ -119,6 +123,7 @@ stat -c %U /srv/reviews-drop > /out/drop_owner
 rm /srv/reviews/reviews.json  # the import makes it anew, with a mode of its own
 install -m 600 -o nobody /out/{EXPORT} /srv/reviews-drop
 for _ in $(seq 300); do test -e /srv/reviews/reviews.json && break; sleep 0.1; done
+test -e /srv/reviews/reviews.json && echo yes > /out/noticed
 systemctl start reviewsd-import  # returns when it is done
 systemctl restart reviewsd
 curl --unix-socket /run/reviewsd/http.sock http://localhost/reviews.json > /out/imported
@@ -259,6 +264,7 @@ def test_the_service_answers_through_nginx(
             r"^32768;\n16384;$",
         ),
         ("a reload keeps the process", "reloaded", "^yes$"),
+        ("a reload reads the files again", "read_again", "reloaded 160 reviews"),
         ("a second instance has no hub", "second", '"subscriptions": ?null'),
         (
             "a second instance does not own the state of the first",
@@ -271,12 +277,14 @@ def test_the_service_answers_through_nginx(
             r"^750 www-data\n660 www-data$",
         ),
         ("the unit imports an export of another user", "imported", '("rating":.*){4}'),
+        ("an export in the drop folder is noticed", "noticed", "^yes$"),
         ("the daemon may read what an import wrote", "modes", "^root 644$"),
         ("the units start with the system", "enabled", r"^(enabled\n?){6}$"),
         ("the unit brings a review from Google", "from_google", "^5$"),
         ("a second run finds nothing new", "google_log", "nothing new, 5 review"),
         ("the key is for root alone", "google_modes", r"^root 644\nroot 600$"),
         ("each business has a state of its own", "two_states", r"^\S+\n\S+-bakery$"),
+        ("each business has data of its own", "own_data", "^The Bakery"),
         (
             "the service owns the state that was moved",
             "moved_state",

@@ -121,6 +121,28 @@ def test_the_daemon_may_bind_its_default_port_alone() -> None:
     assert value_of(UNIT, "SocketBindAllow") == f"tcp:{Settings().port}"
 
 
+@pytest.mark.parametrize("name", ["deploy/settings.conf", "deploy/read-instance.conf"])
+def test_a_drop_in_with_another_port_permits_it(name: str) -> None:
+    (port,) = re.findall(r"REVIEWSD_PORT=(\d+)", text_of(name))
+
+    permitted = [line for line in lines_of(name) if "SocketBindAllow=" in line]
+
+    # The empty one revokes the permission of the unit.
+    assert [line.partition("=")[2] for line in permitted] == ["", f"tcp:{port}"]
+
+
+def test_an_import_refuses_a_file_before_it_would_be_killed() -> None:
+    # The importer answers a refused allocation; at MemoryMax= the kernel kills it.
+    assert value_of(IMPORT, "LimitAS") == value_of(IMPORT, "MemoryMax")
+
+
+def test_google_is_asked_as_often_as_its_document_says() -> None:
+    hours = value_of("deploy/reviewsd-google.timer", "OnCalendar")
+
+    assert hours == "00/6:00"
+    assert "It runs every six hours." in text_of("docs/google.md")
+
+
 @pytest.mark.parametrize("name", [UNIT, *DROP_INS])
 def test_every_variable_is_a_setting(name: str) -> None:
     settings = {variable_name(declared.name) for declared in fields(Settings)}
