@@ -358,9 +358,17 @@ def _entries(kind: str, labels: Labels) -> list[dict[str, Json]]:
     """Entries that wait for a look of the owner, those of most answers first."""
     ranked = sorted(labels.items(), key=lambda item: -len(item[1]))
     return [
-        {"id": id, "label": spellings[0], PROPOSED_KEY: True}
+        {"id": id, "label": _spelling(spellings), PROPOSED_KEY: True}
         for id, spellings in ranked[: MAX_ENTRIES[kind]]
     ]
+
+
+def _spelling(spellings: Sequence[str]) -> str:
+    """The spelling that most answers have; of equals the shortest.
+
+    They have the same words, so what one answer adds can only be signs around them.
+    """
+    return min(spellings, key=lambda text: (-spellings.count(text), len(text), text))
 
 
 # ---- The summary: proposals for an EditorialFile, of which none is used unseen ----

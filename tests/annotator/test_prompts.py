@@ -223,10 +223,24 @@ def test_an_id_is_words_and_hyphens(label: str, entries: list[Object]) -> None:
     assert proposals["aspects"] == [entry("price", "Price"), *entries]
 
 
-def test_labels_with_the_same_id_are_one_entry() -> None:
-    proposals = proposals_of(["Dr. Albrecht"], ["Dr Albrecht"])
+@pytest.mark.parametrize(
+    ("spellings", "chosen"),
+    [
+        pytest.param(["Dr. Albrecht", "Dr Albrecht"], "Dr Albrecht", id="the shortest"),
+        pytest.param(["A-B", "A-B", "A B!"], "A-B", id="that of most answers"),
+        pytest.param(["🖕 Price", "Price"], "Price", id="without signs of one answer"),
+        pytest.param(["price", "Price"], "Price", id="the same in any order"),
+        pytest.param(["Price", "price"], "Price", id="the same in another order"),
+    ],
+)
+def test_labels_with_the_same_words_are_one_entry(
+    spellings: list[str], chosen: str
+) -> None:
+    proposals = proposals_of(*([spelling] for spelling in spellings))
 
-    assert proposals == {"aspects": [entry("dr-albrecht", "Dr. Albrecht")]}
+    (entry,) = proposals["aspects"]
+    assert entry["label"] == chosen
+    assert list(proposals) == ["aspects"]
 
 
 def test_people_and_services_are_proposed_whatever_the_answers_have() -> None:
