@@ -29,11 +29,14 @@ def ignore() -> None:
 
 # ---- Servers that are busy, or newer ----
 
+# 529 is that of Anthropic.
+BUSY = (408, 429, 502, 503, 504, 529)
+
 
 @pytest.mark.parametrize(
     ("busy", "pause"),
     [
-        *[(fault(status), 5) for status in (408, 429, 502, 503, 504, 529)],
+        *[pytest.param(fault(status), 5, id=f"{status}") for status in BUSY],
         pytest.param(fault(503, Retry_After="98"), 98, id="as long as it asks"),
         pytest.param(fault(503, Retry_After="4"), 5, id="never less than 5 s"),
         pytest.param(
@@ -107,15 +110,39 @@ SCHEMA = "the answer violates its schema at $.reviews[0]"
 @pytest.mark.parametrize(
     ("response", "reason"),
     [
-        (fault(401, "Wrong key: sesame"), f"status 401: {KEY_REFUSED}: {{"),
-        (fault(403), f"status 403: {KEY_REFUSED}"),
-        (fault(404), "404: --model or --url is wrong: {"),
-        (fault(402), "402: the quota or credit is used up"),
-        (fault(429, "No", "insufficient_quota"), "429: the quota or credit is used up"),
-        (fault(429, Retry_After="99"), "429: the quota or credit is used up"),
-        (fault(307, Location="http://127.0.0.1:1/"), "status 307: {"),
-        ((418, {}, [b"tea\x1b\n pot"]), "answers with status 418: tea\x1b pot"),
-        ((204, {}, []), "answers with status 204: (no message)"),
+        pytest.param(
+            fault(401, "Wrong key: sesame"),
+            f"status 401: {KEY_REFUSED}: {{",
+            id="a wrong key",
+        ),
+        pytest.param(
+            fault(403), f"status 403: {KEY_REFUSED}", id="a key without rights"
+        ),
+        pytest.param(
+            fault(404), "404: --model or --url is wrong: {", id="no such model"
+        ),
+        pytest.param(fault(402), "402: the quota or credit is used up", id="no credit"),
+        pytest.param(
+            fault(429, "No", "insufficient_quota"),
+            "429: the quota or credit is used up",
+            id="no quota",
+        ),
+        pytest.param(
+            fault(429, Retry_After="99"),
+            "429: the quota or credit is used up",
+            id="not for minutes",
+        ),
+        pytest.param(
+            fault(307, Location="http://127.0.0.1:1/"), "status 307: {", id="a redirect"
+        ),
+        pytest.param(
+            (418, {}, [b"tea\x1b\n pot"]),
+            "answers with status 418: tea\x1b pot",
+            id="an unknown status",
+        ),
+        pytest.param(
+            (204, {}, []), "answers with status 204: (no message)", id="no message"
+        ),
     ],
 )
 def test_what_no_smaller_request_mends_ends_the_command(
@@ -130,21 +157,40 @@ def test_what_no_smaller_request_mends_ends_the_command(
 @pytest.mark.parametrize(
     ("response", "reason"),
     [
-        (fault(400, "too long"), 'status 400: {"error"'),
-        (fault(413, "too long"), 'status 413: {"error"'),
-        (fault(422, "too long"), 'status 422: {"error"'),
-        ((500, {}, [b"\n x" * 99]), "status 500: x x"),
-        (completion('{"reviews": [', "length"), "the answer was cut off"),
-        (completion(None, refusal="I cannot"), "the model refused"),
-        (completion("", "content_filter"), "the model refused"),
-        (completion("Sure! Here is"), UNREADABLE),
-        (
+        pytest.param(
+            fault(400, "too long"), 'status 400: {"error"', id="a bad request"
+        ),
+        pytest.param(fault(413, "too long"), 'status 413: {"error"', id="too large"),
+        pytest.param(
+            fault(422, "too long"), 'status 422: {"error"', id="not processable"
+        ),
+        pytest.param(
+            (500, {}, [b"\n x" * 99]), "status 500: x x", id="an error of the server"
+        ),
+        pytest.param(
+            completion('{"reviews": [', "length"),
+            "the answer was cut off",
+            id="cut off",
+        ),
+        pytest.param(
+            completion(None, refusal="I cannot"), "the model refused", id="a refusal"
+        ),
+        pytest.param(
+            completion("", "content_filter"), "the model refused", id="a filter"
+        ),
+        pytest.param(completion("Sure! Here is"), UNREADABLE, id="chatter"),
+        pytest.param(
             completion('{"reviews": [{"n": NaN}]}'),
             "the answer cannot be read: nan is not a number that JSON has",
+            id="NaN",
         ),
-        ((200, {}, [b"<html>"]), UNREADABLE),
-        ((200, {}, [b'{"error": "No"}']), f'{NO_COMPLETION}{{"error"'),
-        ((200, {}, [b"[]"]), NO_COMPLETION),
+        pytest.param((200, {}, [b"<html>"]), UNREADABLE, id="HTML"),
+        pytest.param(
+            (200, {}, [b'{"error": "No"}']),
+            f'{NO_COMPLETION}{{"error"',
+            id="an error with status 200",
+        ),
+        pytest.param((200, {}, [b"[]"]), NO_COMPLETION, id="a list"),
         pytest.param((200, {}, repeat(b" " * 65536)), UNREADABLE, id="without end"),
         pytest.param(
             (200, {"Content-Length": "900"}, [b'{"choices": [{"mess']),
@@ -156,13 +202,23 @@ def test_what_no_smaller_request_mends_ends_the_command(
             "the server closed the connection before",
             id="half a chunk",
         ),
-        (read(), "omits or repeats reviews"),
-        (read(1, 1), "omits or repeats reviews"),
-        (read(2), "omits or repeats reviews"),
-        (read(1, score=1), SCHEMA),
-        (read(1, aspects=[MENTION | {"id": 5}]), SCHEMA),
-        (read(1, aspects=[MENTION | {"sentiment": 5}]), SCHEMA),
-        (read(1, aspects=[MENTION | {"phrase": 5}]), SCHEMA),
+        pytest.param(read(), "omits or repeats reviews", id="no review"),
+        pytest.param(read(1, 1), "omits or repeats reviews", id="a review twice"),
+        pytest.param(read(2), "omits or repeats reviews", id="another review"),
+        pytest.param(read(1, score=1), SCHEMA, id="a key more"),
+        pytest.param(
+            read(1, aspects=[MENTION | {"id": 5}]), SCHEMA, id="an id that is a number"
+        ),
+        pytest.param(
+            read(1, aspects=[MENTION | {"sentiment": 5}]),
+            SCHEMA,
+            id="a sentiment that is one",
+        ),
+        pytest.param(
+            read(1, aspects=[MENTION | {"phrase": 5}]),
+            SCHEMA,
+            id="a phrase that is one",
+        ),
     ],
 )
 def test_what_a_smaller_request_may_mend_is_an_unusable_answer(
@@ -188,9 +244,11 @@ def test_no_message_contains_the_key_that_a_server_repeats(
 @pytest.mark.parametrize(
     ("host", "reason"),
     [
-        ("http://127.0.0.1:1", "Connection refused"),
-        ("https://127.0.0.1:1", "Connection refused"),
-        ("https://a..example", "idna"),
+        pytest.param("http://127.0.0.1:1", "Connection refused", id="refused"),
+        pytest.param(
+            "https://127.0.0.1:1", "Connection refused", id="refused with TLS"
+        ),
+        pytest.param("https://a..example", "idna", id="no name"),
     ],
 )
 def test_an_absent_server_is_an_error_with_its_url(host: str, reason: str) -> None:
@@ -276,14 +334,16 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("base", "variable", "key"),
     [
-        (OPENAI, "", "sk-1"),
-        (OPENAI, "OTHER", "o"),
-        (LOCAL, "OTHER", "o"),
-        (LOCAL, "", ""),
-        ("http://localhost/v1/", "", ""),
-        ("http://[::1]:8/v1", "", ""),
-        ("https://[2001:db8::1]/v1", "", ""),
-        ("https://api.openai.com.example/v1", "", ""),
+        pytest.param(OPENAI, "", "sk-1", id="the key of OpenAI"),
+        pytest.param(OPENAI, "OTHER", "o", id="another key"),
+        pytest.param(LOCAL, "OTHER", "o", id="for this machine"),
+        pytest.param(LOCAL, "", "", id="none for this machine"),
+        pytest.param("http://localhost/v1/", "", "", id="localhost"),
+        pytest.param("http://[::1]:8/v1", "", "", id="IPv6"),
+        pytest.param("https://[2001:db8::1]/v1", "", "", id="another server"),
+        pytest.param(
+            "https://api.openai.com.example/v1", "", "", id="a name that looks alike"
+        ),
     ],
 )
 def test_a_key_goes_only_where_it_belongs(base: str, variable: str, key: str) -> None:

@@ -52,53 +52,65 @@ def test_a_request_is_the_one_that_was_reviewed(
     assert_reviewed: Callable[[Path, str], None], name: str
 ) -> None:
     request = prompt_of(name).request(reviews("Fine", "石"), "m")
-    assert_reviewed(
-        Path(__file__).parent / "requests" / f"{name}.json", readable(request).decode()
-    )
+
+    reviewed = Path(__file__).parent / "requests" / f"{name}.json"
+    assert_reviewed(reviewed, readable(request).decode())
+
+
+short_text = st.text(max_size=20)
+# Characters that take more room in JSON.
+long_text = st.text('"\\\n石', min_size=600, max_size=3000)
+# Of a context of 4,096 tokens, with the answer.
+LONGEST_REQUEST = 6_000
+LONGEST_ANSWER_TOKENS = 2_400
 
 
 @of_each_prompt
-@given(
-    texts=st.lists(
-        st.text(max_size=20) | st.text('"\\\n石', min_size=600, max_size=3000),
-        max_size=30,
-    )
-)
+@given(texts=st.lists(short_text | long_text, max_size=30))
 def test_every_text_is_sent_once_and_alone_in_requests_that_fit(
     name: str, texts: list[str]
 ) -> None:
     prompt = prompt_of(name)
-    requests = [
-        prompt.request(batch, "m") for batch in prompt.batches(reviews(*texts), "m")
-    ]
-    assert [
-        text for request in requests for text in texts_of(request).values()
-    ] == texts
+
+    batches = prompt.batches(reviews(*texts), "m")
+    requests = [prompt.request(batch, "m") for batch in batches]
+
+    sent: list[str] = []
     for request in requests:
-        numbered = [
-            {"n": n, "text": text}
-            for n, text in enumerate(texts_of(request).values(), 1)
-        ]
-        assert json.loads(request["messages"][1]["content"]) == numbered
-        length = len(json.dumps(request, ensure_ascii=False, separators=(",", ":")))
-        assert (length <= 6_000 and request["max_tokens"] <= 2_400) or len(
-            numbered
-        ) == 1
+        numbered = list(texts_of(request).items())
+        items = [{"n": number, "text": text} for number, text in numbered]
+        assert [number for number, _ in numbered] == list(range(1, 1 + len(numbered)))
+        assert json.loads(request["messages"][1]["content"]) == items
+        sent += [text for _, text in numbered]
+    assert sent == texts
+
+
+@of_each_prompt
+@given(texts=st.lists(short_text | long_text, max_size=30))
+def test_a_request_for_more_than_one_text_fits(name: str, texts: list[str]) -> None:
+    prompt = prompt_of(name)
+
+    batches = prompt.batches(reviews(*texts), "m")
+
+    for batch in batches:
+        if len(batch) > 1:
+            request = prompt.request(batch, "m")
+            encoded = json.dumps(request, ensure_ascii=False, separators=(",", ":"))
+            assert len(encoded) <= LONGEST_REQUEST
+            assert request["max_tokens"] <= LONGEST_ANSWER_TOKENS
 
 
 # ---- Answers ----
 
 
 def test_an_answer_in_another_order_is_that_of_its_numbers() -> None:
-    lists = [
-        {"aspects": [], "technicians": ["hana"]},
-        {"aspects": [], "technicians": []},
-    ]
-    answer = {"reviews": [{"n": 2.0} | lists[1], {"n": 1} | lists[0]]}
-    assert answered("annotations", reviews("Hana", "Good"), answer) == {
-        "r0": lists[0],
-        "r1": lists[1],
-    }
+    of_the_first = {"aspects": [], "technicians": ["hana"]}
+    of_the_second: Object = {"aspects": [], "technicians": []}
+    answer = {"reviews": [{"n": 2.0} | of_the_second, {"n": 1} | of_the_first]}
+
+    parsed = answered("annotations", reviews("Hana", "Good"), answer)
+
+    assert parsed == {"r0": of_the_first, "r1": of_the_second}
 
 
 # ---- Reviews of an author stay together ----
@@ -326,31 +338,56 @@ PROPOSED = {
     "proposed_summary_review_ids": ["r1"],
     "proposed_faq": [FAQ] * 8,
 }
-PROPOSALS = [
-    (" Too dear ", [2, 2, 0, 3], PROPOSED | {"proposed_pull_quote": "Too dear"}),
-    ("too dear", [2], PROPOSED),
-    ("", [0, 3, -1], {}),
-]
 
 
-@pytest.mark.parametrize(("quote", "numbers", "proposals"), PROPOSALS)
+@pytest.mark.parametrize(
+    ("quote", "numbers", "proposals"),
+    [
+        pytest.param(
+            " Too dear ",
+            [2, 2, 0, 3],
+            PROPOSED | {"proposed_pull_quote": "Too dear"},
+            id="with a quotation",
+        ),
+        pytest.param("too dear", [2], PROPOSED, id="in other letters"),
+        pytest.param("", [0, 3, -1], {}, id="of no review that is there"),
+    ],
+)
 def test_a_summary_rests_on_reviews_and_a_quotation_is_verbatim(
     quote: str, numbers: list[int], proposals: Object
 ) -> None:
-    rests_on = {"review_ids": numbers}
+    # given an answer that rests on these numbers of two reviews
     answer = {
         "summary": " Fine",
+        "review_ids": numbers,
         "pull_quote": quote,
-        "faq": [FAQ | rests_on] * 9,
-    } | rests_on
-    assert answered("summary", reviews("It helped.", "Too dear."), answer) == proposals
-    assert not list(CONTRACT.editorial_file.violations(proposals))
+        "faq": [FAQ | {"review_ids": numbers}] * 9,
+    }
+
+    # when it is read
+    parsed = answered("summary", reviews("It helped.", "Too dear."), answer)
+
+    # then it becomes proposals that may stand in the owner's file
+    assert parsed == proposals
+    assert list(CONTRACT.editorial_file.violations(parsed)) == []
 
 
-def test_a_spread_has_200_reviews_with_words_from_all_times() -> None:
-    many = reviews(*map(str, range(1000)), None, " ", "")
-    chosen = [int(review["text"]) for review in prompts.spread(many)]
-    assert len(set(chosen)) == len(chosen) == 200
-    assert 10 < sum(number < 500 for number in chosen[:40]) < 30, (
-        "each part has old reviews and new ones"
-    )
+@pytest.fixture
+def spread() -> list[int]:
+    """The numbers of the reviews that are read for a summary, of a thousand with words."""
+    with_words = [str(number) for number in range(1000)]
+    chosen = prompts.spread(reviews(*with_words, None, " ", ""))
+    return [int(review["text"]) for review in chosen]
+
+
+def test_a_summary_is_of_200_reviews_with_words(spread: list[int]) -> None:
+    assert len(spread) == 200
+    assert len(set(spread)) == 200
+
+
+def test_each_part_of_them_has_old_reviews_and_new_ones(spread: list[int]) -> None:
+    a_part = spread[:40]
+
+    old = [number for number in a_part if number < 500]
+
+    assert 10 < len(old) < 30
