@@ -100,6 +100,13 @@ def test_data_and_state_of_the_image_are_volumes() -> None:
     assert "REVIEWSD_DATA=/data REVIEWSD_STATE_DIR=/state" in CONTAINERFILE
 
 
+def test_the_image_runs_as_a_user_that_owns_its_state_alone() -> None:
+    *_, user = re.findall(r"^USER (.+)$", CONTAINERFILE, re.MULTILINE)
+
+    assert f"--no-create-home {user} " in CONTAINERFILE
+    assert f"install --directory --owner={user} --mode=0700 /state" in CONTAINERFILE
+
+
 # ---- The compose file ----
 
 SERVICE: dict[str, Any] = COMPOSE["services"]["reviewsd"]
@@ -141,6 +148,29 @@ def test_the_container_has_the_limits_of_the_unit() -> None:
     assert is_in_unit("MemoryMax=1G")
     assert is_in_unit(f"TasksMax={SERVICE['pids_limit']}")
     assert is_in_unit(f"TimeoutStopSec={SERVICE['stop_grace_period'].rstrip('s')}")
+
+
+def test_the_container_is_as_closed_as_the_unit() -> None:
+    assert SERVICE["read_only"] is True
+    assert is_in_unit("ProtectSystem=strict")
+    assert SERVICE["cap_drop"] == ["ALL"]
+    assert is_in_unit("CapabilityBoundingSet=")
+    assert SERVICE["security_opt"] == ["no-new-privileges:true"]
+    assert is_in_unit("NoNewPrivileges=yes")
+
+
+def test_the_container_writes_nothing_but_its_state() -> None:
+    writable = [one for one in SERVICE["volumes"] if not one.endswith(":ro")]
+
+    assert writable == ["state:/state"]
+
+
+def test_nginx_starts_when_the_service_answers_and_with_it_again() -> None:
+    # It looks up the address of the service once.
+    assert FRONT["depends_on"]["reviewsd"] == {
+        "condition": "service_healthy",
+        "restart": True,
+    }
 
 
 # ---- The workflows ----
