@@ -1,6 +1,6 @@
 """Imports follow the table in CONTRIBUTING.md and form no circle.
 
-Sections: the table - what modules import - claims - the lab of the tests.
+Sections: the table - what modules import - the edge - claims - the lab of the tests.
 """
 
 import ast
@@ -72,6 +72,27 @@ def imported(path: Path) -> set[str]:
     return {name.removeprefix("reviewslib.") for name in modules_named_in(path)} & NAMES
 
 
+# ---- The edge --------------------------------------------------------------------------
+
+# What only modules at the edge need. Others import `os` for values alone.
+OF_THE_EDGE = {
+    *("asyncio", "fcntl", "http.server", "resource", "signal", "socket", "sqlite3"),
+    *("ssl", "subprocess", "threading", "time", "urllib.request"),
+}
+
+
+def edge_modules() -> set[str]:
+    """The names of modules that CONTRIBUTING.md gives files, sockets, threads or clock."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (paragraph,) = re.findall(r"^Files of the operator.*?\n\n", text, re.DOTALL | re.M)
+    named = set()
+    for word in re.findall("`([^`]+)`", paragraph):
+        wing, _, rest = word.removesuffix(".py").rpartition("/")
+        for module in rest.strip("{}").split(","):
+            named.add(f"{wing}.{module}".strip("."))
+    return named
+
+
 # ---- Claims ----------------------------------------------------------------------------
 
 
@@ -90,6 +111,23 @@ def test_a_module_imports_what_its_line_of_the_table_allows(path: Path) -> None:
 
     if allowed != {"everything"}:
         assert others <= allowed
+
+
+def test_files_threads_and_clock_are_where_contributing_says() -> None:
+    named = edge_modules()
+    at_the_edge = {
+        name_of(path) for path in MODULES if modules_named_in(path) & OF_THE_EDGE
+    }
+
+    others = {name for name in at_the_edge if part_of(name) != "process"}
+    assert others - named == set()
+    assert "process.settings" not in at_the_edge
+
+
+def test_contributing_names_no_module_that_is_gone() -> None:
+    words_of_the_sentence = {"process", "settings", "healthz"}
+
+    assert edge_modules() - words_of_the_sentence - NAMES == set()
 
 
 @pytest.mark.parametrize("part", ["links", "files", "messages", "release"])
