@@ -597,10 +597,9 @@ def error_result(text: str) -> dict[str, Json]:
 def toolbox_of(contract: Contract, dataset: Dataset) -> Toolbox:
     """The toolbox of `dataset`."""
     words = _words_of(dataset)
-    parameters: dict[str, Parameters] = {
-        tool.name: {parameter.name: parameter for parameter in tool.parameters}
-        for tool in TOOLS.values()
-    }
+    parameters = dict[str, Parameters]()
+    for tool in TOOLS.values():
+        parameters[tool.name] = {it.name: it for it in tool.parameters}
     found = dict(contract.search_parameters)
     found["limit"] = replace(found["limit"], default=FOUND_REVIEWS)
     parameters["search_reviews"] = found

@@ -118,15 +118,16 @@ def by_quarter(monthly: Iterable[Object]) -> list[dict[str, Json]]:
     quarters = defaultdict[str, list[Object]](list)
     for month in monthly:
         quarters[quarter_text(month["month"])].append(month)
-    return [
-        {
-            "quarter": quarter,
-            "review_count": sum(month["review_count"] or 0 for month in months),
-            "average_rating": _weighted_mean(months, "average_rating"),
-            "score": _weighted_mean(months, "score"),
-        }
-        for quarter, months in quarters.items()
-    ]
+    return [_quarter(quarter, months) for quarter, months in quarters.items()]
+
+
+def _quarter(quarter: str, months: Sequence[Object]) -> dict[str, Json]:
+    return {
+        "quarter": quarter,
+        "review_count": sum(month["review_count"] or 0 for month in months),
+        "average_rating": _weighted_mean(months, "average_rating"),
+        "score": _weighted_mean(months, "score"),
+    }
 
 
 def quarter_text(month: str) -> str:

@@ -302,8 +302,9 @@ def subjects_named(
         return []
     # Each word is compared with the different words once, not with each label.
     accepted = [alike(word, words) for word in sought]
-    return [
-        subject
-        for subject in candidates
-        if not any(subject.words.isdisjoint(others) for others in accepted)
-    ]
+    return [subject for subject in candidates if _has_each(subject, accepted)]
+
+
+def _has_each(subject: Subject, accepted: Iterable[Iterable[str]]) -> bool:
+    """Whether a label has one of the words of each group."""
+    return not any(subject.words.isdisjoint(words) for words in accepted)

@@ -85,7 +85,9 @@ def _read_of_file(operation: dict[str, Any]) -> dict[str, Any]:
 
 
 def _tags_of(tags: list[dict[str, Json]], paths: dict[str, Any]) -> list[Json]:
-    used = {tag for methods in paths.values() for tag in methods["get"]["tags"]}
+    used = set[str]()
+    for methods in paths.values():
+        used.update(methods["get"]["tags"])
     return [tag for tag in tags if tag["name"] in used]
 
 

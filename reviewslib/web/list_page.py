@@ -186,7 +186,9 @@ def _parts(site: Site, query: Query) -> list[Part]:
 
 def _unread(site: Site, matches: ReviewList) -> Object:
     """How much was read of what the list is from; empty if that does not matter."""
-    return unread(site.dataset.insights) if "read_count" in matches.frame else {}
+    if "read_count" not in matches.frame:
+        return {}
+    return unread(site.dataset.insights)
 
 
 def _examples_of(site: Site, query: Query) -> int | None:

@@ -392,6 +392,18 @@ def test_a_new_id_in_a_table_that_gained_ids_is_a_new_review(shop: Shop) -> None
     assert set(shop.reviews) == {*before, "fb-9"}
 
 
+def equal_rows(number: int, days: int) -> list[Record]:
+    """Rows of customers without a name, on days in turn; every second text is the same."""
+    records = list[Record]()
+    for n in range(number):
+        record = Record(Fault("a.csv", (), ""), moment(9), "table", "fb")
+        text = "Good" if n % 2 else f"Good {n}"
+        record.review = {"author": "Anonymous", "rating": 5, "text": text}
+        record.created = f"2024-01-0{n % days + 1}"
+        records.append(record)
+    return records
+
+
 @pytest.mark.parametrize(
     "days",
     [pytest.param(1, id="of one day"), pytest.param(2, id="of two days in turn")],
@@ -399,22 +411,10 @@ def test_a_new_id_in_a_table_that_gained_ids_is_a_new_review(shop: Shop) -> None
 def test_equal_rows_are_identified_in_steps_that_grow_with_their_number(
     days: int,
 ) -> None:
-    """Every second text is the same, of customers without a name."""
-
-    def table(number: int) -> list[Record]:
-        records = list[Record]()
-        for n in range(number):
-            record = Record(Fault("a.csv", (), ""), moment(9), "table", "fb")
-            text = "Good" if n % 2 else f"Good {n}"
-            record.review = {"author": "Anonymous", "rating": 5, "text": text}
-            record.created = f"2024-01-0{n % days + 1}"
-            records.append(record)
-        return records
-
     def identify_twice(number: int) -> None:
         register = Register({})
-        register.identify(table(number))
-        register.identify(table(number))
+        register.identify(equal_rows(number, days))
+        register.identify(equal_rows(number, days))
 
     few = steps_of(lambda: identify_twice(100))
     many = steps_of(lambda: identify_twice(1000))
@@ -422,20 +422,27 @@ def test_equal_rows_are_identified_in_steps_that_grow_with_their_number(
     assert many < 11 * few
 
 
-def test_the_order_of_files_in_a_command_makes_no_difference(shop: Shop) -> None:
+@pytest.fixture
+def four_exports(shop: Shop) -> list[Path]:
+    """A Takeout, a page, and two tables with an old and a new text of one review."""
     old = shop.csv(["Ann", "5", "2024-01-02", "old"], name="old.csv")
     new = shop.csv(["Ann", "4", "2024-01-02", "new"], name="new.csv")
-    exports = [
+    return [
         shop.takeout(9, [item(1)]),
         dated(shop.page(api_item(1)), moment(12)),
         dated(old, moment(5)),
         dated(new, moment(9)),
     ]
+
+
+def test_the_order_of_files_in_a_command_makes_no_difference(
+    shop: Shop, four_exports: list[Path]
+) -> None:
     forwards = Shop(shop.root / "forwards")
     backwards = Shop(shop.root / "backwards")
 
-    forwards.take(*exports, *FB)
-    backwards.take(*reversed(exports), *FB)
+    forwards.take(*four_exports, *FB)
+    backwards.take(*reversed(four_exports), *FB)
 
     assert forwards.document == backwards.document
     assert forwards.state == backwards.state
