@@ -8,7 +8,7 @@ Sections: the service - shares of connections - rates - others - Caddy - the cac
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from pathlib import Path
 
@@ -154,20 +154,26 @@ class Limit:
 
     def times(self, number: int) -> "Limit":
         """For so many clients together."""
-        return Limit(self.path, number * self.burst, number * self.rate, self.body)
+        return replace(self, burst=number * self.burst, rate=number * self.rate)
 
     def most(self, seconds: float) -> float:
         """How many requests are accepted within a time: the rate is that of a clock."""
         return self.burst + 1 + self.rate * seconds
 
 
+def limit_of(path: str, row: tuple[int, ...], body: bytes | None = None) -> Limit:
+    """The limit that a row of the documented table sets."""
+    burst, rate, _ = row
+    return Limit(path=path, burst=burst, rate=rate, body=body)
+
+
 def limits() -> Iterator[Limit]:
-    documents, pages, mcp, hub = [(burst, rate) for burst, rate, _ in RATE_LIMITS]
-    yield Limit("/badge.svg", *documents)
-    yield Limit(SEARCH, *pages)
-    yield Limit("/api/reviews/since/9999-12-31", *pages)
-    yield Limit("/mcp", *mcp, SMALL_CALL)
-    yield Limit("/api/websub/hub", *hub, SMALL_CALL)
+    documents, pages, mcp, hub = RATE_LIMITS
+    yield limit_of("/badge.svg", documents)
+    yield limit_of(SEARCH, pages)
+    yield limit_of("/api/reviews/since/9999-12-31", pages)
+    yield limit_of("/mcp", mcp, SMALL_CALL)
+    yield limit_of("/api/websub/hub", hub, SMALL_CALL)
 
 
 LIMITS = {limit.path: limit for limit in limits()}

@@ -63,7 +63,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             directory = tmp_path_factory.mktemp(name)
             proxy = running_proxy(directory, name, [first.port, second.port])
             proxies[name] = running.enter_context(proxy)
-        yield Site(**proxies, instances=(first, second))
+        yield Site(
+            nginx=proxies["nginx"],
+            caddy=proxies["caddy"],
+            instances=(first, second),
+        )
 
 
 @pytest.fixture

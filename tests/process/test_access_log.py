@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -25,8 +25,11 @@ def level_is_restored() -> Iterator[None]:
     log.setLevel(before)
 
 
+Line = Callable[..., str]
+
+
 @pytest.fixture
-def line(caplog: pytest.LogCaptureFixture) -> Any:
+def line(caplog: pytest.LogCaptureFixture) -> Line:
     """The line of a request, without the milliseconds."""
 
     def logged(*messages: Message, **of_scope: Any) -> str:
@@ -54,25 +57,25 @@ async def answered(*messages: Message, **of_scope: Any) -> None:
     await AccessLog(application)(scope | of_scope, receive, pass_on)
 
 
-def test_a_line_has_address_method_path_status_and_bytes(line: Any) -> None:
+def test_a_line_has_address_method_path_status_and_bytes(line: Line) -> None:
     assert line(START, body(b"four")) == "192.0.2.1 GET /a 200 4"
 
 
-def test_the_parts_of_a_response_are_counted_together(line: Any) -> None:
+def test_the_parts_of_a_response_are_counted_together(line: Line) -> None:
     parts = [body(b"four", has_more=True), body(b"more")]
 
     assert line(START, *parts) == "192.0.2.1 GET /a 200 8"
 
 
-def test_a_peer_that_left_before_its_response_is_told_as_nginx_does(line: Any) -> None:
+def test_a_peer_that_left_before_its_response_is_told_as_nginx_does(line: Line) -> None:
     assert line() == "192.0.2.1 GET /a 499 0"
 
 
-def test_a_peer_at_a_unix_socket_has_no_address(line: Any) -> None:
+def test_a_peer_at_a_unix_socket_has_no_address(line: Line) -> None:
     assert line(START, client=("", 0)) == "- GET /a 200 0"
 
 
-def test_the_query_is_not_logged(line: Any) -> None:
+def test_the_query_is_not_logged(line: Line) -> None:
     assert line(START, query_string=b"secret=1") == "192.0.2.1 GET /a 200 0"
 
 
@@ -88,11 +91,11 @@ def test_the_query_is_not_logged(line: Any) -> None:
         pytest.param(b"/a b", r"/a\x20b", id="blank"),
     ],
 )
-def test_a_path_ends_no_line_and_no_field(line: Any, path: bytes, logged: str) -> None:
+def test_a_path_ends_no_line_and_no_field(line: Line, path: bytes, logged: str) -> None:
     assert line(START, raw_path=path) == f"192.0.2.1 GET {logged} 200 0"
 
 
-def test_a_long_path_is_cut(line: Any) -> None:
+def test_a_long_path_is_cut(line: Line) -> None:
     path = b"/" + b"y" * 2000
 
     cut = path[:MAX_LOGGED_PATH_BYTES].decode()

@@ -117,6 +117,12 @@ def connect(
     return connection
 
 
+def allow_descriptors() -> None:
+    """Let this process have the connections of a crowd."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4000, hard), hard))
+
+
 def keep_alive(line: str, *fields: str) -> bytes:
     """A request head with these fields and a Host; version and line ends are added."""
     lines = [f"{line} HTTP/1.1", "Host: a", *fields, "", ""]
@@ -361,12 +367,6 @@ def test_a_full_service_feeds_the_watchdog(tmp_path: Path) -> None:
             pass
 
         assert [running.told() for _ in range(6)] == ["WATCHDOG=1"] * 6
-
-
-def allow_descriptors() -> None:
-    """Have room for a crowd of ours."""
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4000, hard), hard))
 
 
 # ---- Readers ----
