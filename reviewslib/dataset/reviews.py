@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -41,9 +41,14 @@ from reviewslib.dataset.reading import (
     repeated_ids,
 )
 from reviewslib.dataset.strict_json import Json, Object, encode
-from reviewslib.dataset.subjects import Subjects, most_mentioned, subjects_of
+from reviewslib.dataset.subjects import (
+    Subjects,
+    entries_of_kind,
+    most_mentioned,
+    subjects_of,
+)
 from reviewslib.dataset.text import loosen, name_words
-from reviewslib.dataset.vocabulary import ENTITY_KINDS
+from reviewslib.dataset.vocabulary import ENTITY_KINDS, KINDS
 from reviewslib.dataset.word_index import HintIndex, hint_index_of
 from reviewslib.links import REVIEW_PATH, ServiceUrls
 
@@ -198,7 +203,7 @@ def load(
     reviews = encoded.reviews
     people = _names("technicians", "label", reviews, insights)
     subjects = subjects_of(insights, served)
-    warnings = _warnings(document["business"], insights, rating, served)
+    warnings = _warnings(document["business"], insights, rating, served, subjects)
     return Dataset(
         business=document["business"],
         aggregate_rating=rating,
@@ -219,7 +224,7 @@ def load(
         reviews_digest=sha256(memoryview(encoded.json)[encoded.start :]).digest(),
         insights_json=encode(insights),
         unverified_count=len(document["reviews"]) - len(reviews),
-        notes=tuple(_notes(document["business"], insights_file)),
+        notes=tuple(_notes(document["business"], insights_file, subjects)),
         warnings=tuple(map(printable, warnings)),
     )
 
@@ -340,7 +345,9 @@ def _names(
 # ---- Notes: what the operator may not know is missing ----
 
 
-def _notes(business: Object, insights_file: bytes | None) -> Iterator[str]:
+def _notes(
+    business: Object, insights_file: bytes | None, subjects: Subjects
+) -> Iterator[str]:
     if insights_file is None:
         counted = "only stars and dates of the reviews are counted"
         yield f"{INSIGHTS_FILE} is absent: {counted}"
@@ -349,6 +356,19 @@ def _notes(business: Object, insights_file: bytes | None) -> Iterator[str]:
         remedy = 'write its tag, for example "de" or "en-GB"'
         absent = f'{REVIEWS_FILE}: no "language" in business'
         yield f"{absent}: {cost}; {remedy}"
+    yield from map(printable, _examples_alone(subjects))
+
+
+def _examples_alone(subjects: Subjects) -> Iterator[str]:
+    """Kinds of which no review is known to speak: their figures lead to examples."""
+    by_kind = defaultdict[str, list[str]](list)
+    for key, subject in subjects.by_key.items():
+        if subject.example_of is not None:
+            count = f"{len(subject.review_ids)} of {subject.example_of}"
+            by_kind[subject.kind].append(f"{quoted(key)} {count}")
+    for kind, entries in by_kind.items():
+        unlisted = f"{INSIGHTS_FILE}: per_review lists no {kind}"
+        yield f"{unlisted}, which lead to examples: {_first_three(entries)}"
 
 
 # ---- Warnings: what the operator may want to put right ----
@@ -357,10 +377,15 @@ WEEK = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sun
 
 
 def _warnings(
-    business: Object, insights: Object, rating: Object, reviews: Sequence[Object]
+    business: Object,
+    insights: Object,
+    rating: Object,
+    reviews: Sequence[Object],
+    subjects: Subjects,
 ) -> Iterator[str]:
     yield from _unknown_ids(insights, reviews)
     yield from _differing_figures(rating, reviews)
+    yield from _differing_counts(insights, subjects)
     yield from _foreign_days(business)
 
 
@@ -385,6 +410,34 @@ def _differing_figures(rating: Object, reviews: Sequence[Object]) -> Iterator[st
     if pairs:
         own = f"{REVIEWS_FILE} gives an aggregate_rating of its own"
         yield f"{own}: {', '.join(pairs)}"
+
+
+def _differing_counts(insights: Object, subjects: Subjects) -> Iterator[str]:
+    """Figures of entries that are not the number of reviews that their links find."""
+    differing = []
+    for name, count, found in _counts(insights, subjects):
+        # What nobody has counted differs from nothing.
+        if count not in (None, found):
+            differing.append(f"{name} {count} (the reviews: {found})")
+    if differing:
+        others = f"{INSIGHTS_FILE} counts other reviews than mention its entries"
+        yield f"{others}, {len(differing)} time(s): {_first_three(differing)}"
+
+
+def _counts(
+    insights: Object, subjects: Subjects
+) -> Iterator[tuple[str, int | None, int]]:
+    """Each figure of an entry: its name, the figure, and how many reviews are known."""
+    for kind in KINDS:
+        for entry in entries_of_kind(insights, kind):
+            subject = subjects.by_key[f"{kind}/{entry['id']}"]
+            name = quoted(subject.key)
+            # Examples are no count.
+            if subject.example_of is not None:
+                continue
+            yield name, entry["mention_count"], len(subject.review_ids)
+            for sentiment, ids in subject.judged.items():
+                yield f"{name} {sentiment}", entry[f"{sentiment}_count"], len(ids)
 
 
 def _foreign_days(business: Object) -> Iterator[str]:
