@@ -16,6 +16,7 @@ from typing import Any
 
 from selenium import webdriver
 
+from lab.annotated_data import EDITORIAL, annotated_insights
 from lab.data_sets import DATA_SETS, Files
 from lab.page_samples import attacking_files
 from lab.tools import program
@@ -141,6 +142,18 @@ def polish_files() -> Files:
     return document, insights
 
 
+def annotated_files(limit: int) -> Files:
+    """The sample of which a model has read the newest `limit` reviews."""
+    document, _ = DATA_SETS["sample"]()
+    return document, annotated_insights(document, EDITORIAL, limit)
+
+
+def exemplified_files() -> Files:
+    """The sample with figures of which only examples are known."""
+    document, insights = DATA_SETS["sample"]()
+    return document, insights | {"per_review": {}}
+
+
 # The newest reviews of which the frame must have room for the longest three.
 NEWEST = 20
 
@@ -163,6 +176,9 @@ FILES: dict[str, Callable[[], Files]] = {
     **DATA_SETS,
     "hostile": attacking_files,
     "polish": polish_files,
+    "half read": partial(annotated_files, 60),
+    "wholly read": partial(annotated_files, 1000),
+    "exemplified": exemplified_files,
 }
 for owner in ("sample", "bare", "german", "hebrew", "japanese"):
     FILES[f"{owner}, longest first"] = partial(longest_first, owner)

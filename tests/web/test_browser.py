@@ -19,6 +19,7 @@ SEARCH = "/reviews?query=a&rating=5&min_rating=2&mentions_technician=okafor"
 WRONG = "/reviews?query=a&rating=7&until=2026-02-30&page=0"
 UNMATCHED = "/reviews?query=zzz"
 CRITICISM = "/reviews?mentions=aspects/wait_time&sentiment=negative"
+ABOUT_PAIN = "/reviews?mentions=aspects/pain"
 ATTACK = f"/reviews?query={quote(ATTACKS[0])}&rating={quote(ATTACKS[4])}"
 ATTACKING_REVIEW = f"/reviews/{quote('<script>window.attacked=13</script>', safe='')}"
 PATHS = {
@@ -34,6 +35,9 @@ PATHS = {
         "/embed?theme=dark",
         "/nothing",
     ],
+    "half read": ["/", ABOUT_PAIN],
+    "wholly read": ["/", ABOUT_PAIN],
+    "exemplified": ["/", CRITICISM],
     "hostile": [
         "/",
         "/reviews",
