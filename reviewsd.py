@@ -32,7 +32,6 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 from hub import Hub
 from mcp_rpc import McpEndpoint
-from reviewslib.dataset.contract import BadData
 from reviewslib.dataset.insights import unread
 from reviewslib.dataset.moments import text_of_seconds
 from reviewslib.dataset.reviews import Dataset
@@ -40,6 +39,7 @@ from reviewslib.dataset.strict_json import Object
 from reviewslib.dataset.vocabulary import ENTITY_KINDS
 from reviewslib.export.crawl import CannotExport, collected, site_files
 from reviewslib.export.folder import write_site
+from reviewslib.faults import BadData
 from reviewslib.links import TOPIC_PATHS, ServiceUrls, file_urls, service_urls
 from reviewslib.messages import Request, joined
 from reviewslib.process import listening, serving

@@ -1,6 +1,6 @@
 """What all commands have in common: output, exit statuses, the answers to errors.
 
-This module must not know a command line or a data file.
+This module must not know a command line, nor what a data file holds.
 
 Sections: exit statuses - output - the end of a command.
 """
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TextIO
 
-from reviewslib.dataset.contract import BadData, printable
+from reviewslib.faults import BadData, printable
 
 # ---- Exit statuses; argparse exits with 2 ----
 

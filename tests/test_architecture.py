@@ -130,7 +130,7 @@ def test_contributing_names_no_module_that_is_gone() -> None:
     assert edge_modules() - words_of_the_sentence - NAMES == set()
 
 
-@pytest.mark.parametrize("part", ["links", "files", "messages", "release"])
+@pytest.mark.parametrize("part", ["links", "files", "faults", "messages", "release"])
 def test_what_wings_share_stands_on_the_ground(part: str) -> None:
     assert ALLOWED[part] == set()
 

@@ -26,7 +26,8 @@ from lab.mcp_sample import (
 )
 from lab.small_files import a_file, mutations, review
 
-from reviewslib.dataset.contract import BadData, resolve
+from reviewslib.dataset.contract import resolve
+from reviewslib.faults import BadData
 from reviewslib.mcp_tools import TOOLS, Toolbox
 
 N8N_EXTRAS = ("action", "chatInput", "sessionId", "tool", "toolCallId")

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import pytest
 
-from reviewslib.dataset.contract import BadData, Fault
+from reviewslib.faults import BadData, Fault
 from reviewslib.terminal import CommandFailed, exit_status, say
 
 

@@ -5,7 +5,7 @@ parameters. `files.json` is the only source of the schemas and defaults of the d
 files. This module knows JSON and schemas. It knows no review and no HTTP, and opens only
 these two files; callers read the data files.
 
-Sections: faults - the contract - file schemas - completion - reasons - formats -
+Sections: the contract - file schemas - completion - reasons - formats -
 acceptance.
 """
 
@@ -23,62 +23,11 @@ from importlib import resources
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from reviewslib.dataset.strict_json import Json, JsonPath, decode
+from reviewslib.dataset.strict_json import Json, decode
+from reviewslib.faults import JsonPath
 
 Schema = dict[str, Any]  # JSON Schema 2020-12; none of ours is `true` or `false`
 Violations = Iterator[tuple[JsonPath, str]]  # the place of a violation, and the reason
-
-
-# ---- Faults: what is wrong with a data file ----
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """An error in a data file: the file, the path in it, and the reason."""
-
-    file: str
-    path: JsonPath
-    reason: str
-
-    def __str__(self) -> str:
-        place = f"{self.file} {pointer_of(self.path)}".rstrip()
-        return printable(f"{place}: {self.reason}")
-
-
-def pointer_of(path: JsonPath) -> str:
-    """A path as a JSON Pointer (RFC 6901); empty for the whole document."""
-    steps = (str(step).replace("~", "~0").replace("/", "~1") for step in path)
-    return "".join(f"/{step}" for step in steps)
-
-
-def printable(line: str) -> str:
-    """`line` with line ends, control characters and half surrogate pairs escaped."""
-    return "".join(
-        char if char.isprintable() else f"\\u{ord(char):04x}" for char in line
-    )
-
-
-class BadData(ValueError):
-    """The data files cannot be served.
-
-    `faults` has the reasons, in the order of the documents.
-    """
-
-    def __init__(self, faults: Sequence[Fault]):
-        self.faults = tuple(faults)
-
-    def __str__(self) -> str:
-        return "\n".join(self.lines())
-
-    def lines(self, limit: int = 50) -> list[str]:
-        """One line a fault, at most `limit`, then one with the number of the others."""
-        lines = [str(fault) for fault in self.faults[:limit]]
-        rest = len(self.faults) - limit
-        if rest == 1:
-            lines.append("and 1 more fault")
-        elif rest > 1:
-            lines.append(f"and {rest} more faults")
-        return lines
 
 
 # ---- Contract: the parts of it that the program uses ----

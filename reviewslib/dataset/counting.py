@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from reviewslib.dataset import insights, mentions
-from reviewslib.dataset.contract import BadData, Contract, Fault, quoted
+from reviewslib.dataset.contract import Contract, quoted
 from reviewslib.dataset.editorial_rules import name_violations, stale_references
 from reviewslib.dataset.reading import (
     INSIGHTS_FILE,
@@ -23,6 +23,7 @@ from reviewslib.dataset.reading import (
 )
 from reviewslib.dataset.reviews import load, served_reviews
 from reviewslib.dataset.strict_json import Json, Object, decode, encode
+from reviewslib.faults import BadData, Fault
 from reviewslib.links import ServiceUrls
 
 EDITORIAL_FILE = "editorial.json"

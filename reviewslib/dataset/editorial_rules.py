@@ -10,9 +10,10 @@ from collections.abc import Iterator
 
 from reviewslib.dataset.contract import Violations, quoted
 from reviewslib.dataset.figures import Reviews
-from reviewslib.dataset.strict_json import Json, JsonPath, Object, members
+from reviewslib.dataset.strict_json import Json, Object, members
 from reviewslib.dataset.text import folded_words
 from reviewslib.dataset.vocabulary import ENTITY_KINDS, NAME_KEYS
+from reviewslib.faults import JsonPath
 
 # A quotation may stand in marks of its own, those of any language.
 QUOTATION_MARKS = (

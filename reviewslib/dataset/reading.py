@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import chain
 
-from reviewslib.dataset.contract import Fault, FileSchema, Violations, quoted
-from reviewslib.dataset.strict_json import Json, JsonPath, NotJson, decode
+from reviewslib.dataset.contract import FileSchema, Violations, quoted
+from reviewslib.dataset.strict_json import Json, NotJson, decode
+from reviewslib.faults import Fault, JsonPath
 
 REVIEWS_FILE = "reviews.json"
 INSIGHTS_FILE = "insights.json"

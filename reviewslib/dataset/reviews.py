@@ -20,13 +20,7 @@ from itertools import chain
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from reviewslib.dataset.contract import (
-    BadData,
-    Contract,
-    Fault,
-    printable,
-    quoted,
-)
+from reviewslib.dataset.contract import Contract, quoted
 from reviewslib.dataset.figures import (
     activity_of,
     average_and_distribution,
@@ -50,6 +44,7 @@ from reviewslib.dataset.subjects import (
 from reviewslib.dataset.text import loosen, name_words
 from reviewslib.dataset.vocabulary import ENTITY_KINDS, KINDS
 from reviewslib.dataset.word_index import HintIndex, hint_index_of
+from reviewslib.faults import BadData, Fault, printable
 from reviewslib.links import REVIEW_PATH, ServiceUrls
 
 # In the feeds and on the page.

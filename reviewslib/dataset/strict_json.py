@@ -14,10 +14,10 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from reviewslib.faults import JsonPath
+
 Json = Any  # a value as json.loads returns it
 Object = Mapping[str, Json]  # read only
-# Keys and indexes from the root; () is the whole document.
-JsonPath = tuple[str | int, ...]
 
 # ---- Reading ----
 

@@ -20,12 +20,13 @@ from datetime import UTC, datetime, timedelta
 
 from reviewslib import files
 from reviewslib.dataset import counting
-from reviewslib.dataset.contract import BadData, Contract, shipped_contract
+from reviewslib.dataset.contract import Contract, shipped_contract
 from reviewslib.dataset.moments import utc_text
 from reviewslib.dataset.reading import INSIGHTS_FILE, REVIEWS_FILE
 from reviewslib.dataset.reviews import load
 from reviewslib.dataset.strict_json import Object
 from reviewslib.dataset.vocabulary import ENTITY_KINDS
+from reviewslib.faults import BadData
 from reviewslib.importer import erasure
 from reviewslib.importer.data_directory import (
     check_size,

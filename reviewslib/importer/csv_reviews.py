@@ -13,8 +13,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-from reviewslib.dataset.contract import Contract, Fault, quoted
+from reviewslib.dataset.contract import Contract, quoted
 from reviewslib.dataset.text import fold
+from reviewslib.faults import Fault
 from reviewslib.importer import dates, stars, texts
 from reviewslib.importer.csv_text import Row, check_last_row, decoded_text, read_rows
 from reviewslib.importer.dates import DateFormat

@@ -11,9 +11,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from reviewslib.dataset.contract import Contract, Fault
+from reviewslib.dataset.contract import Contract
 from reviewslib.dataset.reviews import LARGEST_REVIEW_BYTES
 from reviewslib.dataset.strict_json import Json, encode
+from reviewslib.faults import Fault
 from reviewslib.importer.options import Options, TableSettings
 from reviewslib.importer.questions import NeedsDecision, listed, refused
 from reviewslib.importer.texts import BadRecord, looks_damaged, unknown_marker

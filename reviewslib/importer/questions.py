@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from reviewslib.dataset.contract import BadData, Fault
+from reviewslib.faults import BadData, Fault
 
 # A question is read on a terminal, where more lines would push the question itself
 # away.

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from reviewslib import files
-from reviewslib.dataset.contract import BadData, Contract
+from reviewslib.dataset.contract import Contract
 from reviewslib.dataset.moments import text_of_seconds
+from reviewslib.faults import BadData
 from reviewslib.importer.csv_reviews import read_csv
 from reviewslib.importer.exports import Export, complete_pages
 from reviewslib.importer.options import Options

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from reviewslib.dataset.contract import BadData, Fault
 from reviewslib.dataset.reading import IMPORT_STATE_FILE
 from reviewslib.dataset.strict_json import NotJson, decode, encode
+from reviewslib.faults import BadData, Fault
 from reviewslib.importer.options import TableSettings, nonempty
 
 STATE_FILE = IMPORT_STATE_FILE

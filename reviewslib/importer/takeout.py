@@ -16,9 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from reviewslib.dataset.contract import BadData, Contract, Fault, quoted
+from reviewslib.dataset.contract import Contract, quoted
 from reviewslib.dataset.moments import text_of_seconds, utc_text
 from reviewslib.dataset.strict_json import Json, NotJson, Object, decode
+from reviewslib.faults import BadData, Fault
 from reviewslib.files import Member
 from reviewslib.importer.dates import DateFormat, read_date
 from reviewslib.importer.exports import Export, Record

@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from reviewslib.dataset.contract import BadData, Fault
 from reviewslib.dataset.reading import INSIGHTS_FILE, REVIEWS_FILE
+from reviewslib.faults import BadData, Fault
 from reviewslib.files import Stamp, last_change, read_unchanging, stamp
 
 DATA_FILES = (REVIEWS_FILE, INSIGHTS_FILE)

@@ -20,9 +20,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from reviewslib.dataset.contract import BadData, printable
 from reviewslib.dataset.moments import text_of_seconds
 from reviewslib.dataset.reviews import Dataset
+from reviewslib.faults import BadData, printable
 from reviewslib.files import SETTLE_SECONDS, Stamp
 from reviewslib.links import ServiceUrls
 from reviewslib.web.data_files import file_stamps, read_files

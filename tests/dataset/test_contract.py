@@ -24,11 +24,12 @@ from openapi_spec_validator import validate
 
 from reviewslib import links
 from reviewslib.dataset import contract
-from reviewslib.dataset.contract import BadData, Fault, FileSchema, Parameter, resolve
+from reviewslib.dataset.contract import FileSchema, Parameter, resolve
 from reviewslib.dataset.filters import FILTERS
 from reviewslib.dataset.query import Query, query_from_pairs
 from reviewslib.dataset.searching import search
 from reviewslib.dataset.strict_json import members
+from reviewslib.faults import BadData, Fault
 from reviewslib.web import list_page, routes
 
 SCHEMAS: Object = DOCUMENT["components"]["schemas"]

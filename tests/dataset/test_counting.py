@@ -12,8 +12,8 @@ import pytest
 from lab.small_files import CONTRACT, Object, a_file, file_bytes, review
 
 from reviewslib.dataset import counting
-from reviewslib.dataset.contract import BadData
 from reviewslib.dataset.counting import COUNTED_FILES, Contents, Count
+from reviewslib.faults import BadData
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 LATER = datetime(2026, 1, 3, 3, 4, 5, tzinfo=UTC)

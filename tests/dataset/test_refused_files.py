@@ -20,7 +20,8 @@ from lab.small_files import (
 )
 
 from reviewslib.dataset import reading, reviews
-from reviewslib.dataset.contract import BadData, Fault, quoted
+from reviewslib.dataset.contract import quoted
+from reviewslib.faults import BadData, Fault
 
 
 def fault_lines(reviews_file: bytes, insights_file: bytes | None = None) -> list[str]:

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from lab.export_lab import HEADER, ROW, Shop
 
-from reviewslib.dataset.contract import BadData, shipped_contract
+from reviewslib.dataset.contract import shipped_contract
 from reviewslib.dataset.counting import readable
+from reviewslib.faults import BadData
 from reviewslib.importer.csv_reviews import read_csv
 from reviewslib.importer.exports import Export, ReviewInFile
 from reviewslib.importer.headers import HEADER_SETS

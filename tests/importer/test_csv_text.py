@@ -3,7 +3,7 @@
 import pytest
 from lab.export_lab import table
 
-from reviewslib.dataset.contract import BadData
+from reviewslib.faults import BadData
 from reviewslib.importer.csv_text import check_last_row, decoded_text, read_rows
 from reviewslib.importer.questions import NeedsDecision
 

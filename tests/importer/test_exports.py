@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from reviewslib.dataset.contract import Fault, shipped_contract
+from reviewslib.dataset.contract import shipped_contract
+from reviewslib.faults import Fault
 from reviewslib.importer.exports import Export, Record
 from reviewslib.importer.options import Options
 

@@ -20,7 +20,7 @@ from lab.export_lab import (
 )
 from lab.steps import steps_of
 
-from reviewslib.dataset.contract import Fault
+from reviewslib.faults import Fault
 from reviewslib.importer.exports import Record
 from reviewslib.importer.recognition import Register
 from reviewslib.terminal import EXIT_BAD_DATA, EXIT_SUCCESS

@@ -1,6 +1,6 @@
 """A record finds its stored review by ids, moments, and rows, in this order."""
 
-from reviewslib.dataset.contract import Fault
+from reviewslib.faults import Fault
 from reviewslib.importer.exports import Record
 from reviewslib.importer.recognition import Register, entry_of, is_own, shifted
 from reviewslib.importer.state import Entry

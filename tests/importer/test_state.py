@@ -3,7 +3,7 @@
 import pytest
 from lab.export_lab import Shop, item, moment
 
-from reviewslib.dataset.contract import BadData
+from reviewslib.faults import BadData
 from reviewslib.importer.options import TableSettings
 from reviewslib.importer.state import (
     DRAFT_FILE,

@@ -18,7 +18,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from reviewslib.dataset.contract import BadData, shipped_contract
+from reviewslib.dataset.contract import shipped_contract
+from reviewslib.faults import BadData
 from reviewslib.importer.merging import merge
 from reviewslib.importer.options import Options, TableSettings
 from reviewslib.importer.questions import NeedsDecision

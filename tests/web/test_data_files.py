@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reviewslib import files
-from reviewslib.dataset.contract import BadData
+from reviewslib.faults import BadData
 from reviewslib.web import data_files
 from reviewslib.web.data_files import DataFiles
 

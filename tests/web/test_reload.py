@@ -25,7 +25,7 @@ from lab.watching import wait_for
 
 import reviewsd
 from hub import Hub
-from reviewslib.dataset.contract import BadData, Fault
+from reviewslib.faults import BadData, Fault
 from reviewslib.messages import Headers
 from reviewslib.process.settings import Settings
 from reviewslib.web import reload
