@@ -61,26 +61,32 @@ class Review:
         # Of a minute: two for each review of a week.
         return 2 * (self.number % 30)
 
+    def created(self, *, is_late: bool = False) -> str:
+        """When it was written, perhaps a second later, which may be the next day."""
+        if self.number % 10:
+            return moment(self.written, self.second + is_late)
+        day = moment(self.written + is_late)[:10]
+        return f"{day}T00:00:00Z" if is_late else f"{day}T23:59:59Z"
+
     def as_takeout(self) -> Item:
         return item(
             self.number,
             place=self.place,
             reviewer={"displayName": self.author},
             comment=self.text,
-            createTime=moment(self.written, self.second),
+            createTime=self.created(),
             updateTime=moment(self.updated, self.second),
         )
 
     def as_api(self) -> Item:
         native_id = native_id_of(self.number)
-        second = self.second + self.is_a_second_late
         return api_item(
             self.number,
             name=f"accounts/9/locations/{self.place}/reviews/{native_id}",
             reviewer={"displayName": self.author},
             comment=self.text,
-            createTime=moment(self.written, second),
-            updateTime=moment(self.updated, second),
+            createTime=self.created(is_late=self.is_a_second_late),
+            updateTime=moment(self.updated, self.second + self.is_a_second_late),
         )
 
     def as_row(self) -> list[str]:
