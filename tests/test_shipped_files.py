@@ -196,6 +196,24 @@ def test_the_documented_rates_are_those_of_nginx(
     )
 
 
+def test_the_documented_connections_are_those_of_nginx() -> None:
+    limits = re.findall(r"limit_conn \w+ (\d+);", text_of("deploy/nginx.conf"))
+    (most,) = re.findall(r"worker_connections (\d+);", text_of("README.md"))
+
+    document = " ".join(text_of("docs/server.md").split())
+    of_a_client, of_a_site = limits
+    assert f"each client to {of_a_client} concurrent requests" in document
+    assert f"wider limits, {of_a_site} concurrent requests" in document
+    assert f"`/etc/nginx/nginx.conf` to {int(most):,} for each" in document
+
+
+def test_the_documented_times_of_the_unit_are_its_own() -> None:
+    seconds = value_of(UNIT, "RestartSec")
+
+    assert seconds == "2"
+    assert "tries again every two seconds" in text_of("docs/server.md")
+
+
 # ---- Names ----
 
 
