@@ -330,11 +330,15 @@ class Year:
                 self.rules.redacted[key] = "Gott"
                 self.give(Brought(), "--redact", id, "Gott")
             case "edit":
-                mended = f"mended {key[1]}"
-                self.shop.edit(id, text=mended)
-                self.rules.edit(key, mended)
+                self._edit(key, id)
             case "lose":
                 self._lose()
+
+    def _edit(self, key: Key, id: str) -> None:
+        """Change the words of a review in reviews.json, until an export has them."""
+        mended = f"mended {key[1]}"
+        self.shop.edit(id, text=mended)
+        self.rules.edit(key, mended)
 
     def _lose(self) -> None:
         """Lose the state, and with it the first ids and what was said."""

@@ -89,24 +89,31 @@ class Rules:
             self._remove(scope, before, may_remove=may_remove)
 
     def _take_review(self, key: Key, brought: Brought) -> None:
-        new = brought.reviews[key]
-        time = brought.time
-        version = (new.updated if key[0] in PLACES else "", time)
-        if key not in self.there:
-            seen = self.stored[key].seen if key in self.stored else time
-            self.stored[key] = Stored(new, max(seen, time), version, key[0])
-            self.there.add(key)
+        if key in self.there:
+            self._revise(key, brought)
             return
+        new = brought.reviews[key]
+        seen = brought.time
+        if key in self.stored:
+            # It was removed, and returns.
+            seen = max(seen, self.stored[key].seen)
+        self.stored[key] = Stored(new, seen, _version(key, brought), location=key[0])
+        self.there.add(key)
+
+    def _revise(self, key: Key, brought: Brought) -> None:
+        """The newest export has the name and the reply, the newest update the words."""
         stored = self.stored[key]
         stored.location = key[0]
-        if time >= stored.seen:
-            stored.seen = time
-            stored.shown = replace(
-                stored.shown, author=new.author, reply=new.reply, replied=new.replied
-            )
-        if version >= stored.text_of:
-            stored.text_of = version
-            stored.shown = replace(stored.shown, stars=new.stars, text=new.text)
+        shown = stored.shown
+        new = brought.reviews[key]
+        if brought.time >= stored.seen:
+            stored.seen = brought.time
+            reply = {"reply": new.reply, "replied": new.replied}
+            shown = replace(shown, author=new.author, **reply)
+        if _version(key, brought) >= stored.text_of:
+            stored.text_of = _version(key, brought)
+            shown = replace(shown, stars=new.stars, text=new.text)
+        stored.shown = shown
 
     def _erase_authors(self) -> None:
         self.erase(
@@ -153,6 +160,13 @@ class Rules:
                 text = text.replace(self.redacted[key], "[…]")
             shown[key] = (review.author, review.stars, text, review.reply)
         return shown
+
+
+def _version(key: Key, brought: Brought) -> tuple[str, str]:
+    """When a text was updated, which tables do not say, and the time of its export."""
+    if key[0] in PLACES:
+        return brought.reviews[key].updated, brought.time
+    return "", brought.time
 
 
 def _places_of(scope: str) -> Iterable[str]:
