@@ -218,3 +218,43 @@ def test_a_last_line_with_too_few_cells_and_no_end_is_asked_about() -> None:
 )
 def test_a_file_that_is_whole_is_not_asked_about(text: str) -> None:
     check_last_row(text, read_rows(text, "a.csv"), "a.csv")
+
+
+# ---- A table that costs too much ----
+
+TOO_MUCH = [
+    pytest.param(
+        "a,b\n1,2\n" + 10_001 * ",",
+        "a.csv line 3: more than 10,000 separators in a line",
+        id="separators",
+    ),
+    pytest.param(
+        "a,b\n1,2\n" + 1_000 * "x,",
+        "a.csv line 3: more than 1,000 cells in a row",
+        id="cells",
+    ),
+    pytest.param(
+        "a,b\n" + 100_000 * "1,2\n",
+        "a.csv: more than 100,000 rows; divide it",
+        id="rows",
+    ),
+    pytest.param(
+        1_000_001 * "\n",
+        "a.csv: more than 1,000,000 lines",
+        id="lines",
+        marks=pytest.mark.slow,
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "fault"), TOO_MUCH)
+def test_a_table_that_costs_too_much_is_refused_with_its_limit(
+    text: str, fault: str
+) -> None:
+    assert refusal(text) == fault
+
+
+def test_a_cell_that_is_too_long_is_refused_with_its_limit() -> None:
+    told = refusal(f"a,b\n1,{65_537 * 'x'}\n")
+
+    assert told.startswith("a.csv line 2: a cell has more than 65,536 characters; ")
