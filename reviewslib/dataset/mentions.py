@@ -14,6 +14,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from reviewslib.dataset.contract import quoted
@@ -111,11 +112,18 @@ class _Alias(NamedTuple):
 
 
 def _aliases_in(vocabulary: Vocabulary) -> Iterator[_Alias]:
-    # A label, unlike an alias, may be blank, which every text would contain.
     for kind in ENTITY_KINDS:
-        for entry in vocabulary[kind]:
-            for alias in filter(folded_words, aliases_of(entry)):
-                yield _Alias(kind, entry[NAME_KEYS[kind]], *alias_of(alias))
+        entries = vocabulary[kind]
+        listed = chain.from_iterable(entry.get("aliases") or () for entry in entries)
+        taken = set(map(folded_words, listed))
+        # A blank label would be in every text.
+        taken.add("")
+        for entry in entries:
+            is_listed = entry.get("aliases") is not None
+            for alias in aliases_of(entry):
+                # A label that the owner lists for another entry means that one.
+                if is_listed or folded_words(alias) not in taken:
+                    yield _Alias(kind, entry[NAME_KEYS[kind]], *alias_of(alias))
 
 
 def _add_aliases(

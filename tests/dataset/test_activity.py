@@ -119,7 +119,20 @@ def test_periods_are_compared_with_five_reviews_in_each(
     assert (activity["lately"] is not None) is is_said
 
 
-def test_the_first_year_of_the_calendar_has_days_before_it() -> None:
+def test_a_period_begins_at_the_earliest_with_the_calendar() -> None:
+    days = ["0001-04-10"] * 5 + ["0001-01-01"] * 5
+
+    lately = activity_of([dated(0) | {"date": day} for day in days])["lately"]
+
+    assert lately["previous_90_days"] == {
+        "since": "0001-01-01",
+        "until": "0001-01-10",
+        "review_count": 5,
+        "average_rating": 5,
+    }
+
+
+def test_before_the_calendar_there_are_no_reviews() -> None:
     reviews = [dated(0) | {"date": "0001-01-05"}] * 9
 
     assert activity_of(reviews)["lately"] is None

@@ -58,6 +58,22 @@ def test_a_person_is_counted_by_aliases_else_by_the_label(
     assert "aliases" not in counted
 
 
+def test_a_label_that_is_an_alias_of_somebody_else_means_that_one() -> None:
+    people = [
+        {"id": "clara", "label": "Clara"},
+        {"id": "clara-b", "label": "Clara B.", "aliases": ["clara"]},
+    ]
+    reviews = served_reviews(
+        CONTRACT.reviews_file.complete(a_file(review(text="Clara!")))["reviews"], {}
+    )
+
+    insights = compute_insights(reviews, {"entities": {"technicians": people}})
+
+    counted = insights["entities"]["technicians"]
+    counts = {entry["id"]: entry.get("mention_count") for entry in counted}
+    assert counts == {"clara": None, "clara-b": 1}
+
+
 # ---- Which entries have no figure ----
 
 
