@@ -1,21 +1,26 @@
-"""A WebSub hub (W3C Recommendation of 2018-01-23, "REC" below) for topics that this process publishes itself.
+"""A WebSub hub for topics that this process publishes itself.
 
-A subscriber sends a form by POST. The hub verifies the request with a challenge to the callback. From then on
-it delivers the full content of the topic after each change. There is no delivery queue: a subscription is a
-row with the digest of the content that the callback has, and is due while the topic has another digest.
-Therefore a crash loses nothing, several changes during a slow delivery become one, and content is repeated
-only when the hub does not know whether it arrived.
+It follows the W3C Recommendation of 2018-01-23 ("REC" below). A subscriber sends a form
+by POST. The hub verifies the request with a challenge to the callback. From then on it
+delivers the full content of the topic after each change. There is no delivery queue: a
+subscription is a row with the digest of the content that the callback has, and is due
+while the topic has another digest. Therefore a crash loses nothing, several changes
+during a slow delivery become one, and content is repeated only when the hub does not
+know whether it arrived.
 
-This module puts the parts together and answers forms. It must not know how the content of a topic is made
-(topics arrive as values), nor the HTTP server that carries its answers. The parts are in `reviewslib/websub`:
+This module puts the parts together and answers forms. It must not know how the content
+of a topic is made (topics arrive as values), nor the HTTP server that carries its
+answers. The parts are in `reviewslib/websub`:
 
-    callback_urls, forms        what a subscriber may ask for
-    rows                        the values that everything else is about
-    transitions, order, outages what happens to rows, who comes first, whose fault silence is; all pure
-    store                       the SQLite file
+    callback_urls, forms          what a subscriber may ask for
+    rows                          the values that everything else is about
+    transitions, order, outages   what happens to rows, who comes first, whose fault
+                                  silence is; all pure
+    store                         the SQLite file
     callback_messages, callbacks  what is sent, and the HTTPS client
-    exchanges                   one exchange: claim, send, record
-    pools, scheduler            threads
+    exchanges                     one exchange: claim, send, record
+    pools, scheduler              threads
+    journal                       the lines of the log about one row
 """
 
 from __future__ import annotations
@@ -34,8 +39,8 @@ from reviewslib.websub.scheduler import Scheduler
 from reviewslib.websub.store import Store, StoreFault
 from reviewslib.websub.transitions import with_request
 
-# Requests and notices together. A stranger at the proxy's limit needs a quarter of an hour
-# to fill them, and each is settled within minutes.
+# Requests and notices together. A stranger at the proxy's limit needs a quarter of an
+# hour to fill them, and each is settled within minutes.
 MAX_WAITING = 1000
 
 ACCEPTED = HubAnswer(202, "accepted; the callback will now be asked to confirm")
@@ -43,7 +48,10 @@ UNSTORABLE = RequestRefused(503, "requests cannot be stored at present", 60).ans
 
 
 class Hub:
-    """The hub of a process. `publish`, `answer`, `counts` and `trouble` are thread-safe."""
+    """The hub of a process.
+
+    `publish`, `answer`, `counts` and `trouble` are thread-safe.
+    """
 
     def __init__(
         self,
@@ -83,21 +91,24 @@ class Hub:
         )
 
     def publish(self, topics: Mapping[str, Topic]) -> None:
-        """Set the current topics, by path. Returns at once; deliveries follow in other threads.
+        """Set the current topics, by path.
 
-        Subscriptions to a topic that is missing here are kept, and wait until it is
-        published again.
+        Returns at once; deliveries follow in other threads. Subscriptions to a topic
+        that is missing here are kept, and wait until it is published again.
         """
         self._published.topics = dict(topics)
         self.scheduler.wake()
 
     def start(self) -> None:
-        """Begin to verify and deliver, in daemon threads: what must survive them is in the store."""
+        """Begin to verify and deliver, in daemon threads.
+
+        What must survive them is in the store.
+        """
         self._store.keep_open()
         self.scheduler.start()
 
     def stop(self, timeout_seconds: float) -> None:
-        """Start no more exchanges, wait for the running ones within the timeout, and close the store.
+        """Start no more exchanges, wait for the running ones, and close the store.
 
         An exchange that takes longer is repeated after the next start, since its result
         is not stored.
@@ -113,7 +124,10 @@ class Hub:
         self._store.close()
 
     def answer(self, content_type: str | None, body: bytes) -> HubAnswer:
-        """Answer the POST of a subscriber (REC 5.1.2). Waits for the disk, but never for the network."""
+        """Answer the POST of a subscriber (REC 5.1.2).
+
+        Waits for the disk, but never for the network.
+        """
         try:
             request = read_request(
                 content_type,
@@ -134,7 +148,7 @@ class Hub:
         return ACCEPTED
 
     def counts(self) -> dict[str, int]:
-        """How many subscriptions were active, failing and behind, and requests pending, at the last poll."""
+        """What the scheduler counted last, by kind; nothing while the store fails."""
         if self.trouble():
             return {}
         return self.scheduler.counts
@@ -144,8 +158,11 @@ class Hub:
         return self._store.trouble
 
     def _store_request(self, request: Row) -> list[Row]:
-        """Store a request, and return those that gave way. Raises RequestRefused and StoreFault."""
-        # Only accepted requests must survive a power cut: the hub repeats everything else.
+        """Store a request, and return those that gave way.
+
+        Raises RequestRefused and StoreFault.
+        """
+        # Only accepted requests must survive a power cut: all else is repeated.
         with self._store.transaction(durable=True) as transaction:
             before = transaction.rows_of(request)
             after = with_request(before, request, self.verifications.is_running)

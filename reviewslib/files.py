@@ -46,9 +46,13 @@ def opened(path: Path, *, follow: bool = False) -> Iterator[BinaryIO]:
     flags = os.O_RDONLY | os.O_NONBLOCK
     if not follow:
         flags |= os.O_NOFOLLOW
+
+    def open_with_flags(name: str, _: int) -> int:
+        return os.open(name, flags)
+
     irregular = OSError(None, "it is not a regular file", str(path))
     try:
-        file = open(path, "rb", opener=lambda name, _: os.open(name, flags))  # noqa: SIM115
+        file = open(path, "rb", opener=open_with_flags)  # noqa: SIM115
     except OSError as error:
         if error.errno in OTHER_KINDS:
             raise irregular from None

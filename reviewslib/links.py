@@ -233,7 +233,7 @@ LONGEST_NAME = 200
 
 
 def folders_of(text: str) -> str:
-    """A text of any characters as one folder or, if it is long, as several nested ones."""
+    """A text of any characters as one folder or, if long, as several nested ones."""
     name = NOT_IN_NAMES.sub(lambda match: _escaped(match[0]), text)
     parts = [name[at : at + LONGEST_NAME] for at in range(0, len(name), LONGEST_NAME)]
     return "/".join(parts)
@@ -249,7 +249,7 @@ def text_of(folders: str) -> str:
 
 
 def target_of(path: str) -> str:
-    """The path and query with which to ask the service for the content of a file's path.
+    """The path and query with which to ask for the content of a file's path.
 
     `path` is below the base URL, such as "/selection/rating=5/" or "/feed.xml".
     """
@@ -282,8 +282,8 @@ MAX_DOMAIN = 190
 def host_name(base_url: str) -> str:
     """The name of the host of a URL, in lower case.
 
-    Empty for an address literal, for a name without a domain, such as localhost, and for
-    one that documents for assistants cannot have.
+    Empty for an address literal, for a name without a domain, such as localhost, and
+    for one that documents for assistants cannot have.
     """
     host = urlsplit(base_url).hostname or ""
     if len(host) > MAX_DOMAIN or not DOMAIN.fullmatch(host):

@@ -12,7 +12,7 @@ from lab.services import ROOT
 
 DOORS = ("reviewsd", "hub", "mcp_rpc")
 
-# ---- The table -------------------------------------------------------------------------
+# ---- The table -----------------------------------------------------------------------
 
 # A line: the part, and after two blanks or more the parts that it imports.
 LINE = re.compile(r"(\w+) {2,}(-|\w+(?:, \w+)*)(?: {2,}|$)")
@@ -32,7 +32,7 @@ def allowed_imports() -> dict[str, set[str]]:
 
 ALLOWED = allowed_imports()
 
-# ---- What modules import ---------------------------------------------------------------
+# ---- What modules import -------------------------------------------------------------
 
 MODULES = [
     *(ROOT / "reviewslib").rglob("*.py"),
@@ -72,7 +72,7 @@ def imported(path: Path) -> set[str]:
     return {name.removeprefix("reviewslib.") for name in modules_named_in(path)} & NAMES
 
 
-# ---- The edge --------------------------------------------------------------------------
+# ---- The edge ------------------------------------------------------------------------
 
 # What only modules at the edge need. Others import `os` for values alone.
 OF_THE_EDGE = {
@@ -93,7 +93,7 @@ def edge_modules() -> set[str]:
     return named
 
 
-# ---- Claims ----------------------------------------------------------------------------
+# ---- Claims --------------------------------------------------------------------------
 
 
 def test_every_part_has_a_line_in_the_table() -> None:
@@ -162,7 +162,7 @@ def test_a_module_opens_with_a_docstring(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
 
 
-# ---- The lab of the tests --------------------------------------------------------------
+# ---- The lab of the tests ------------------------------------------------------------
 
 LAB = ROOT / "tests" / "lab"
 ROOMS = {path.stem for path in LAB.glob("*.py")} - {"__init__"}

@@ -24,7 +24,7 @@ from lab.tools import booted_command, needs, program
 
 pytestmark = pytest.mark.slow
 
-# ---- Commands of the documents ---------------------------------------------------------
+# ---- Commands of the documents -------------------------------------------------------
 
 DOMAIN = "reviews.example.org"
 BAKERY = "bakery.example.org"
@@ -54,7 +54,7 @@ def script_of(commands: list[str]) -> str:
     return script.replace("YOUR.DOMAIN", DOMAIN).replace("BAKERY.DOMAIN", BAKERY)
 
 
-# ---- The script: stages, each of which leaves facts in /out ----------------------------
+# ---- The script: stages, each of which leaves facts in /out --------------------------
 
 PREPARE = f"""#!/bin/bash
 exec > /out/log 2>&1; set -x
@@ -177,7 +177,7 @@ touch /out/end
 STAGES = [PREPARE, INSTALL, RELOAD_AND_CRASH, SECOND_BUSINESS, BACKUP_AND_LOSS]
 STAGES += [SECOND_INSTANCE, UNIX_SOCKET, IMPORT, INSIGHTS, GOOGLE, BAD_DATA]
 
-# ---- The fake of Google ----------------------------------------------------------------
+# ---- The fake of Google --------------------------------------------------------------
 
 # The unit's own command line cannot take its addresses.
 FAKE_GOOGLE = """
@@ -206,7 +206,7 @@ sys.exit(command.main(words, connection=Connection(endpoints)))
 """
 
 
-# ---- The booted system -----------------------------------------------------------------
+# ---- The booted system ---------------------------------------------------------------
 
 # What pip would install as programs, by name, and the arguments of Python for each.
 PROGRAMS = {
@@ -268,7 +268,7 @@ def fact(booted: Path, name: str) -> str:
     return text
 
 
-# ---- Claims ----------------------------------------------------------------------------
+# ---- Claims --------------------------------------------------------------------------
 
 
 def test_what_was_moved_is_what_was_there(booted: Path) -> None:

@@ -52,7 +52,7 @@ PUBLIC_URL = "https://reviews.example.com"
 PROGRAM_FILES = program_files.load_program_files()
 CONTRACT = PROGRAM_FILES.contract
 
-# ---- The README ------------------------------------------------------------------------
+# ---- The README ----------------------------------------------------------------------
 
 README = DOCUMENTS["README.md"]
 
@@ -69,7 +69,7 @@ def test_a_line_of_the_readme_has_at_most_200_characters() -> None:
     assert max(map(len, README.splitlines())) <= 200
 
 
-# ---- Commands --------------------------------------------------------------------------
+# ---- Commands ------------------------------------------------------------------------
 
 WITH_EXAMPLES = [name for name in DOCUMENTS if console_examples(name)]
 
@@ -142,7 +142,7 @@ def test_every_command_of_ours_is_one_that_the_program_takes(
     PARSERS[program](words)
 
 
-# ---- Programs --------------------------------------------------------------------------
+# ---- Programs ------------------------------------------------------------------------
 
 
 def run(name: str, service: Service, directory: Path) -> str:
@@ -267,7 +267,7 @@ def test_the_document_and_the_home_page_have_the_same_html_for_websites() -> Non
     assert [text.strip() for text in in_the_document] == on_the_page
 
 
-# ---- Tables ----------------------------------------------------------------------------
+# ---- Tables --------------------------------------------------------------------------
 
 
 def parameter_row(declared: dict[str, Any]) -> list[str]:
@@ -372,7 +372,7 @@ def test_a_figure_of_the_documents_is_that_of_the_bench(name: str, text: str) ->
     assert text == f"{median:,.{digits}f} {unit}"
 
 
-# ---- Examples of files -----------------------------------------------------------------
+# ---- Examples of files ---------------------------------------------------------------
 
 
 def json_examples(name: str) -> list[Any]:
@@ -407,7 +407,7 @@ def test_the_example_of_hours_loads_without_a_warning(tmp_path: Path) -> None:
     assert dataset.business["hours"] == hours
 
 
-# ---- Links -----------------------------------------------------------------------------
+# ---- Links ---------------------------------------------------------------------------
 
 INNER_LINKS = [
     (name, link)

@@ -72,7 +72,7 @@ def insert(bench: Bench, *rows: Row) -> None:
         )
 
 
-# ---- Stories: events, how callbacks answer meanwhile, and what is logged or asked by GET ------------------
+# ---- Stories: events, how callbacks answer meanwhile, and what is logged or asked by G
 
 Step = tuple[
     str | int, Answer, list[str]
@@ -246,7 +246,7 @@ def test_a_story_goes_as_told_and_its_log_has_no_callback(
         assert warnings == [line for line in caplog.messages if "removed" in line]
 
 
-# ---- Requests ----------------------------------------------------------------------------------------------
+# ---- Requests ------------------------------------------------------------------------
 
 ACCEPTED = "accepted; the callback will now be asked to confirm"
 ADDRESS = "hub.callback has an IP address as its host; a host name is needed"
@@ -415,7 +415,7 @@ def test_of_more_than_a_thousand_requests_the_oldest_go(
     )
 
 
-# ---- Verification ------------------------------------------------------------------------------------------
+# ---- Verification --------------------------------------------------------------------
 
 
 QUERIES = [
@@ -575,7 +575,7 @@ def test_a_request_removed_during_its_verification_stays_removed(
     assert caplog.messages == []
 
 
-# ---- Turns -----------------------------------------------------------------------------
+# ---- Turns ---------------------------------------------------------------------------
 
 
 def hosts_of(requests: list[CallbackRequest]) -> list[str]:
@@ -682,7 +682,7 @@ def test_only_verifications_make_a_request_slow(bench: Bench) -> None:
     assert after.took == 5.0
 
 
-# ---- Places ----------------------------------------------------------------------------
+# ---- Places --------------------------------------------------------------------------
 
 
 def granted_leases(bench: Bench) -> list[str]:
@@ -767,7 +767,7 @@ def test_who_fails_in_the_younger_half_gives_up_the_place(
     )
 
 
-# ---- Delivery ----------------------------------------------------------------------------------------------
+# ---- Delivery ------------------------------------------------------------------------
 
 
 SECRETS = [
@@ -884,7 +884,7 @@ def test_a_late_result_touches_nothing_else(served: Bench, has_successor: bool) 
     assert served.states()[:-1] == [("active", 0)] * has_successor
 
 
-# ---- Outages ---------------------------------------------------------------------------
+# ---- Outages -------------------------------------------------------------------------
 
 
 def an_hour(bench: Bench) -> None:
@@ -962,7 +962,7 @@ def test_the_silent_are_removed_while_somebody_answers(
     assert bench.hosts() == []
 
 
-# ---- Leases, topics and trouble ----------------------------------------------------------------------------
+# ---- Leases, topics and trouble ------------------------------------------------------
 
 
 def test_a_lease_that_ends_during_its_renewal_continues(bench: Bench) -> None:

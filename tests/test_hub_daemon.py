@@ -34,7 +34,7 @@ def state(tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
-# ---- Changes ---------------------------------------------------------------------------
+# ---- Changes -------------------------------------------------------------------------
 
 
 def test_a_subscriber_gets_what_a_reader_gets(
@@ -61,7 +61,7 @@ def test_a_subscriber_gets_what_a_reader_gets(
     assert [body for body in got if b"added-meanwhile" not in body] == []
 
 
-# ---- Kills -----------------------------------------------------------------------------
+# ---- Kills ---------------------------------------------------------------------------
 
 
 def test_a_request_that_was_accepted_survives_a_kill(
@@ -101,7 +101,7 @@ def test_a_delivery_that_was_begun_survives_a_kill(
     assert len(lab.gets()) == 1
 
 
-# ---- The operator ----------------------------------------------------------------------
+# ---- The operator --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ Mind = Literal["yes", "no", "nothing"]
 MINDS = st.sampled_from(["yes", "no", "nothing"])
 
 
-# ---- The model -------------------------------------------------------------------------
+# ---- The model -----------------------------------------------------------------------
 
 
 @dataclass
@@ -476,7 +476,7 @@ TestHub.settings = hypothesis_settings(
 )
 
 
-# ---- Promises that chance may miss -----------------------------------------------------
+# ---- Promises that chance may miss ---------------------------------------------------
 
 KEY = FEED, ANN
 
@@ -603,7 +603,7 @@ def test_a_newcomer_hears_that_there_is_no_place_when_nobody_fails(
     assert list(machine.subscriptions) == KEYS[:3]
 
 
-# ---- Interleavings of two exchanges of a pair ------------------------------------------
+# ---- Interleavings of two exchanges of a pair ----------------------------------------
 
 # Each is read as due, claimed, answered and recorded.
 STEPS = 4

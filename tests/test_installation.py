@@ -19,7 +19,7 @@ PIP_INSTALL += ["--no-deps", "--no-compile"]
 # Names that modules of ours have, or had.
 FOREIGN = ("app", "contract", "files", "links", "page", "query", "serving", "settings")
 
-# ---- An installation -------------------------------------------------------------------
+# ---- An installation -----------------------------------------------------------------
 
 
 def put_foreign_files(directory: Path) -> None:
@@ -74,7 +74,7 @@ def output(site: Path, directory: Path, *arguments: str) -> str:
     return done.stdout
 
 
-# ---- What is installed -----------------------------------------------------------------
+# ---- What is installed ---------------------------------------------------------------
 
 
 def test_the_installation_adds_the_doors_and_one_package(site: Path) -> None:
@@ -96,7 +96,7 @@ def test_every_file_of_the_program_is_installed(site: Path) -> None:
     assert missing == []
 
 
-# ---- What works ------------------------------------------------------------------------
+# ---- What works ----------------------------------------------------------------------
 
 DATA = str(SAMPLE)
 WHERE = "import reviewsd, reviewslib; print(reviewsd.__file__, reviewslib.__file__)"

@@ -54,7 +54,7 @@ def check_refusal(
     assert has_allow == (status == 405)
 
 
-# ---- Bodies ----------------------------------------------------------------------------
+# ---- Bodies --------------------------------------------------------------------------
 
 IN_UTF_16 = '{"jsonrpc":"2.0","id":1,"method":"ping"}'.encode("utf-16-le")
 LONG_NUMBER = b'{"jsonrpc":"2.0","id":' + b"1" * 4301 + b',"method":"ping"}'
@@ -82,7 +82,7 @@ def test_a_body_that_is_not_json_in_utf_8_is_a_parse_error(body: bytes) -> None:
     assert len(response.body) < 300
 
 
-# ---- HTTP: nothing is read, so the id is null ------------------------------------------
+# ---- HTTP: nothing is read, so the id is null ----------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_who_takes_neither_form_is_refused(accept: str) -> None:
     check_refusal(response, 406, INVALID_REQUEST, message)
 
 
-# ---- Messages --------------------------------------------------------------------------
+# ---- Messages ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_params_are_an_object(params: Any) -> None:
     check_refusal(response, 400, INVALID_PARAMS, "params: expected an object", id=1)
 
 
-# ---- Requests of the initialize era: status 200 ----------------------------------------
+# ---- Requests of the initialize era: status 200 --------------------------------------
 # Their clients take any other status for a broken connection.
 
 KNOWN_TOOLS = f"; the known ones are {', '.join(TOOLS)}"
@@ -269,7 +269,7 @@ def test_what_a_handshake_says_of_its_client_are_objects(member: str) -> None:
     check_refusal(response, 200, INVALID_PARAMS, message, id=1)
 
 
-# ---- Unserved versions -----------------------------------------------------------------
+# ---- Unserved versions ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("body", [request("tools/list"), notification("x")])
@@ -297,7 +297,7 @@ def test_an_unserved_version_is_refused_with_the_served_ones(
     }
 
 
-# ---- Stateless requests ----------------------------------------------------------------
+# ---- Stateless requests --------------------------------------------------------------
 
 CAPABILITIES_MISSING = f"_meta: {CAPABILITIES_CLAIM} must be an object"
 VERSION_MISSING = f"_meta: {VERSION_CLAIM} is missing"
@@ -359,7 +359,7 @@ def test_a_stateless_call_names_a_tool() -> None:
     check_refusal(response, 400, INVALID_PARAMS, message, id=1)
 
 
-# ---- Mirrored fields: they say the same as the body ------------------------------------
+# ---- Mirrored fields: they say the same as the body ----------------------------------
 
 GET_BUSINESS = {"name": "get_business", "arguments": {}}
 MISSING = "the header is missing"
@@ -431,7 +431,7 @@ def test_a_name_in_base64_that_no_tool_has_is_unknown(name: str) -> None:
     check_refusal(response, 400, INVALID_PARAMS, message, id=1)
 
 
-# ---- Errors outside the endpoint -------------------------------------------------------
+# ---- Errors outside the endpoint -----------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ from mcp_rpc import success
 from reviewslib.dataset.strict_json import encode
 from reviewslib.mcp_tools import TOOLS
 
-# ---- The handshake ---------------------------------------------------------------------
+# ---- The handshake -------------------------------------------------------------------
 
 NEWEST_WITH_HANDSHAKE = "2025-11-25"
 SERVER = {
@@ -105,7 +105,7 @@ def test_the_id_of_a_session_is_visible_and_safe_in_a_url() -> None:
     assert re.fullmatch(r"[A-Za-z0-9_-]{43}", id)
 
 
-# ---- The initialize era ----------------------------------------------------------------
+# ---- The initialize era --------------------------------------------------------------
 
 NO_OR_ANY_VERSION = [None, *HANDSHAKE_VERSIONS]
 
@@ -192,7 +192,7 @@ def test_what_asks_for_nothing_is_accepted_without_a_body(
     assert header(response, "Content-Type") is None
 
 
-# ---- The stateless era -----------------------------------------------------------------
+# ---- The stateless era ---------------------------------------------------------------
 
 ABOUT = {
     "resultType": "complete",
@@ -269,7 +269,7 @@ def test_a_name_can_be_sent_in_base64() -> None:
     assert result(response)["isError"] is False
 
 
-# ---- Lists that some clients ask for though they are not declared ----------------------
+# ---- Lists that some clients ask for though they are not declared --------------------
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_in_the_stateless_era_there_are_no_such_lists() -> None:
     assert send(**stateless("prompts/list")).status == 404
 
 
-# ---- Forms of an answer ----------------------------------------------------------------
+# ---- Forms of an answer --------------------------------------------------------------
 
 
 def test_an_answer_is_compact_json_in_utf_8() -> None:
@@ -391,7 +391,7 @@ def test_a_refusal_is_no_event() -> None:
     assert header(response, "Content-Type") == JSON
 
 
-# ---- The text of a result --------------------------------------------------------------
+# ---- The text of a result ------------------------------------------------------------
 
 OTHER_EMPTY_VALUES = {"a": 0, "b": False, "c": "", "d": {}}
 
@@ -430,7 +430,7 @@ def test_the_text_of_a_result_leaves_out_what_says_nothing(
     assert answer["structuredContent"] == structured
 
 
-# ---- Anything --------------------------------------------------------------------------
+# ---- Anything ------------------------------------------------------------------------
 
 GET_BUSINESS = {"name": "get_business", "arguments": {}}
 SENT = [

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 ACCEPTED = "accepted; the callback will now be asked to confirm"
 
-# ---- The running program ---------------------------------------------------------------
+# ---- The running program -------------------------------------------------------------
 
 
 @dataclass
@@ -89,7 +89,7 @@ def question(callback: str, topic: str) -> str:
     return f"{callback}?{urlencode(asked)}"
 
 
-# ---- With the real daemon --------------------------------------------------------------
+# ---- With the real daemon ------------------------------------------------------------
 
 
 @dataclass
@@ -178,7 +178,7 @@ def test_it_ends_its_subscription_with_itself(lab: Lab, subscribed: Subscribed) 
     lab.wait(lambda: active(subscribed.state) == 0)
 
 
-# ---- With a hub that is busy or away ---------------------------------------------------
+# ---- With a hub that is busy or away -------------------------------------------------
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """What is sent to a callback, and what comes back, as values.
 
-Pure: nothing is sent here. This module must not know how rows change, or how a message travels.
+Pure: nothing is sent here. This module must not know how rows change, or how a message
+travels.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class CallbackResponse:
     """The answer to a request. Without a status, `outcome` says why."""
 
     status: int | None
-    # "HTTP 200", "connection refused": for the log and the operator, not for subscribers.
+    # "HTTP 200", "connection refused": for the log and the operator, not for
+    # subscribers.
     outcome: str
     body: bytes = b""  # only of a success, at most `read_body_bytes`
     retry_after: str = ""
@@ -106,7 +108,7 @@ def query_separator(url: str) -> str:
 def notification(
     subscription: Row, topic: Topic, settings: HubSettings
 ) -> CallbackRequest:
-    """The POST that delivers the content (REC 7), signed if the subscriber gave a secret."""
+    """The POST that delivers the content (REC 7), signed if there is a secret."""
     headers = {
         "Content-Type": topic.content_type,
         "Link": topic_link_header(settings.base_url, topic.path),

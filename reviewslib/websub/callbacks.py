@@ -1,10 +1,12 @@
 """The HTTPS client that sends requests to callbacks.
 
-Anybody can name a callback URL. Therefore the client never contacts a private network, each exchange has one
-deadline and one size limit, and outcomes are in words of this module, never in those of an answer. The client
-follows no redirects, uses no proxy, and keeps neither cookies nor connections.
+Anybody can name a callback URL. Therefore the client never contacts a private network,
+each exchange has one deadline and one size limit, and outcomes are in words of this
+module, never in those of an answer. The client follows no redirects, uses no proxy, and
+keeps neither cookies nor connections.
 
-This module knows HTTP and TLS. It must not know subscriptions, topics, the store or the hub's settings.
+This module knows HTTP and TLS. It must not know subscriptions, topics, the store or the
+hub's settings.
 
 Sections, in order: Faults - Connections - The client
 """
@@ -31,7 +33,7 @@ from reviewslib.websub.callback_urls import HTTPS_AUTHORITY, is_public
 MAX_ANSWER_BYTES = 64 * 1024
 
 
-# ---- Faults ----------------------------------------------------------------------------
+# ---- Faults --------------------------------------------------------------------------
 
 
 class CallbackRefused(Exception):
@@ -69,10 +71,13 @@ FAULTS: dict[type[Exception], str] = {
 }
 
 
-# ---- Connections: checked addresses only, and one deadline over everything --------------
+# ---- Connections: checked addresses only, and one deadline over everything -----------
 
 # A host name can have thousands of addresses, which may belong to other people.
 MAX_ADDRESSES = 4
+
+# A name server that works answers in far less; one exchange waits so much longer.
+OWN_NAME_SECONDS = 5.0
 
 # Two addresses of a root name server. Nothing is ever sent to them.
 PROBE_ADDRESSES = (
@@ -100,7 +105,8 @@ def has_default_route(
 class DeadlineSocket(ssl.SSLSocket):
     """A TLS socket with one deadline and one size limit for everything that is read.
 
-    The timeout of a plain socket starts anew with each byte, so slow bytes could occupy a worker for hours.
+    The timeout of a plain socket starts anew with each byte, so slow bytes could occupy
+    a worker for hours.
     """
 
     deadline: float  # time.monotonic(); set before the handshake
@@ -124,7 +130,10 @@ class DeadlineSocket(ssl.SSLSocket):
 
 
 def seconds_until(deadline: float) -> float:
-    """The time left, which is positive. Raises TimeoutError after the deadline (time.monotonic())."""
+    """The time left, which is positive, until a moment of time.monotonic().
+
+    Raises TimeoutError after it.
+    """
     seconds = deadline - time.monotonic()
     if seconds <= 0:
         raise TimeoutError
@@ -132,7 +141,10 @@ def seconds_until(deadline: float) -> float:
 
 
 def system_resolve(host: str) -> list[str]:
-    """The addresses of a host. Raises OSError or UnicodeError. Only the resolver limits how long it takes."""
+    """The addresses of a host. Raises OSError or UnicodeError.
+
+    Only the resolver limits how long it takes.
+    """
     return [
         str(address[0])
         for *_, address in socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
@@ -140,10 +152,12 @@ def system_resolve(host: str) -> list[str]:
 
 
 def resolve_in_time(resolve: Resolve, host: str, deadline: float) -> Sequence[str]:
-    """The result or the error of `resolve`; TimeoutError at the deadline, RuntimeError without a thread.
+    """The result or the error of `resolve`.
 
-    A resolver cannot be interrupted, so it runs in a thread, which is abandoned at the deadline. The thread
-    ends when the resolver gives up, usually after half a minute, so that a worker leaves few of them behind.
+    Raises TimeoutError at the deadline, RuntimeError without a thread. A resolver
+    cannot be interrupted, so it runs in a thread, which is abandoned at the deadline.
+    The thread ends when the resolver gives up, usually after half a minute, so that a
+    worker leaves few of them behind.
     """
     addresses: Future[Sequence[str]] = Future()
 
@@ -158,7 +172,10 @@ def resolve_in_time(resolve: Resolve, host: str, deadline: float) -> Sequence[st
 
 
 def addresses_to_try(addresses: Sequence[str]) -> list[str]:
-    """The addresses to try, in their order: at most four, two of each family where there are both."""
+    """The addresses to try, in their order: at most four, two of each family.
+
+    Four of one family where there is no other.
+    """
     distinct = list(dict.fromkeys(addresses))
     v4 = [address for address in distinct if ":" not in address]
     v6 = [address for address in distinct if ":" in address]
@@ -170,7 +187,10 @@ def addresses_to_try(addresses: Sequence[str]) -> list[str]:
 def connect_first(
     addresses: Sequence[str], port: int, deadline: float, connect: Connect
 ) -> socket.socket:
-    """A connection to the first address that answers; the addresses share the time. Raises OSError."""
+    """A connection to the first address that answers. Raises OSError.
+
+    The addresses share the time that is left.
+    """
     fault: OSError = socket.gaierror("no address")
     for tried, address in enumerate(addresses):
         share_seconds = seconds_until(deadline) / (len(addresses) - tried)
@@ -183,7 +203,7 @@ def connect_first(
     raise fault
 
 
-# ---- The client ------------------------------------------------------------------------
+# ---- The client ----------------------------------------------------------------------
 
 
 def response_of(
@@ -220,9 +240,10 @@ class CallbackClient:
         connect: Connect = socket.create_connection,
         is_online: Callable[[], bool] = has_default_route,
     ):
-        """`ca_file` (PEM) is trusted besides the system's certificates. Raises OSError if it is unusable.
+        """`ca_file` (PEM) is trusted besides the system's certificates.
 
-        `own_host` is a host name that a working name server resolves.
+        `own_host` is a host name that a working name server resolves. Raises OSError if
+        the file is unusable.
         """
         self._context = ssl.create_default_context()
         self._context.sslsocket_class = DeadlineSocket
@@ -236,7 +257,10 @@ class CallbackClient:
         self._is_online = is_online
 
     def send(self, request: CallbackRequest) -> CallbackResponse:
-        """Make one exchange. A failure is a response without a status, never an exception."""
+        """Make one exchange.
+
+        A failure is a response without a status, never an exception.
+        """
         deadline = time.monotonic() + request.timeout_seconds
         try:
             return self._exchange(request, deadline)
@@ -280,9 +304,10 @@ class CallbackClient:
         return code == socket.EAI_AGAIN and self._is_own_name_unresolved()
 
     def _is_own_name_unresolved(self) -> bool:
-        """Whether the name server does not answer a query for `own_host` within 5 s either."""
+        """Whether the name server has no answer about `own_host` in time either."""
+        deadline = time.monotonic() + OWN_NAME_SECONDS
         try:
-            resolve_in_time(self._resolve, self._own_host, time.monotonic() + 5.0)
+            resolve_in_time(self._resolve, self._own_host, deadline)
         except (OSError, UnicodeError) as error:
             return (
                 isinstance(error, TimeoutError)
@@ -291,10 +316,11 @@ class CallbackClient:
         return False
 
     def _open(self, host: str, port: int, deadline: float) -> DeadlineSocket:
-        """Resolve the host once, check every address, and connect to one of these addresses.
+        """Resolve the host once, check every address, and connect to one of them.
 
-        The certificate is checked against the name. Every exchange resolves and checks anew: a name that
-        changes its address between two exchanges ("DNS rebinding") gains nothing.
+        The certificate is checked against the name. Every exchange resolves and checks
+        anew: a name that changes its address between two exchanges ("DNS rebinding")
+        gains nothing.
         """
         # Raises OSError if no descriptor is free; the resolver would report an unknown
         # name instead.

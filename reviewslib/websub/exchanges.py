@@ -1,10 +1,14 @@
 """An exchange with a callback in three steps: claim a due row, send, record the result.
 
-Claim and record are a transaction each, and nothing is sent inside one. Between two steps anything may happen
-to the row: other exchanges of its pair, forms, the operator, the end of the process. Therefore each
-transaction looks at the rows as they then are, and `transitions` decides.
+Claim and record are a transaction each, and nothing is sent inside one. Between two
+steps anything may happen to the row: other exchanges of its pair, forms, the operator,
+the end of the process. Therefore each transaction looks at the rows as they then are,
+and `transitions` decides.
 
-This module must not know how rows change, in which order they are due, or in which thread it runs.
+This module must not know how rows change, in which order they are due, or in which
+thread it runs.
+
+Sections: the three steps - claims - results.
 """
 
 from __future__ import annotations
@@ -100,7 +104,7 @@ class Exchanges:
         self._stopping.set()
 
     def perform(self, due: DueRow) -> None:
-        """Make the exchange of a row that was due, and wait until its result is stored."""
+        """Make the exchange of a row that was due, and wait until it is stored."""
         try:
             claim = self.claim(due)
         except StoreFault:
@@ -118,11 +122,13 @@ class Exchanges:
     # ---- The three steps ----
 
     def claim(self, due: DueRow) -> Claim | None:
-        """Take a row that was due. None if nothing is to be sent any more. Raises StoreFault.
+        """Take a row that was due; None if nothing is to be sent any more.
+
+        Raises StoreFault.
 
         What a callback has is unknown from here on until the result of a delivery is
-        stored. So the current content is sent again after a kill, or when the result was
-        lost, even if the content is by then what the callback had before.
+        stored. So the current content is sent again after a kill, or when the result
+        was lost, even if the content is by then what the callback had before.
         """
         now = self._clock()
         with self._store.transaction() as transaction:
@@ -222,7 +228,7 @@ class Exchanges:
     def _silent_seconds(
         self, row: Row, response: CallbackResponse, now: float
     ) -> float | None:
-        """How long a subscription has been silent, if that is an outage of our own side."""
+        """How long a subscription has been silent, if the outage is our own."""
         if response.is_sign_of_life:
             self.silences.end()
             return None
@@ -233,8 +239,8 @@ class Exchanges:
     def _pause_seconds(self, silent_seconds: float | None) -> float:
         """The delay after an attempt that does not count as a failure.
 
-        In an outage it is as long as the outage has lasted, so that a long one costs few
-        attempts, and the end of a short one is noticed soon.
+        In an outage it is as long as the outage has lasted, so that a long one costs
+        few attempts, and the end of a short one is noticed soon.
         """
         pause_seconds = self._settings.pause_seconds
         if silent_seconds is None:
@@ -260,7 +266,7 @@ class Exchanges:
     def _with_room(
         self, transaction: Transaction, claim: Claim, result: Result
     ) -> Result:
-        """The result of a confirmed subscription, with the places that are left for it."""
+        """The result of a confirmed subscription, with the places that are left."""
         is_confirmed = result.outcome is Outcome.CONFIRMED
         if not (is_confirmed and claim.row.mode == "subscribe"):
             return result

@@ -1,6 +1,7 @@
 """The form of a subscriber (REC 5.1): from its bytes to a request, or to a refusal.
 
-Everything here is pure; time is an argument. This module must not know what becomes of a request.
+Everything here is pure; time is an argument. This module must not know what becomes of
+a request.
 
 Sections, in order: Answers - The request - Fields
 """
@@ -31,11 +32,14 @@ MAX_LEASE_DIGITS = 11
 T = TypeVar("T")
 S = TypeVar("S")
 
-# ---- Answers ---------------------------------------------------------------------------
+# ---- Answers -------------------------------------------------------------------------
 
 
 class HubAnswer(NamedTuple):
-    """The answer to a POST: one line of text/plain (REC 5.1.2), and headers such as Retry-After."""
+    """The answer to a POST: one line of text/plain (REC 5.1.2).
+
+    It may have header fields such as Retry-After.
+    """
 
     status: int
     text: str
@@ -43,7 +47,10 @@ class HubAnswer(NamedTuple):
 
 
 class RequestRefused(Exception):
-    """A request that gets an error status. The author of the subscriber reads the reason."""
+    """A request that gets an error status.
+
+    The author of the subscriber reads the reason.
+    """
 
     def __init__(
         self, status: int, reason: str, retry_after_seconds: int | None = None
@@ -54,7 +61,7 @@ class RequestRefused(Exception):
         self.answer = HubAnswer(status, reason, headers)
 
 
-# ---- The request -----------------------------------------------------------------------
+# ---- The request ---------------------------------------------------------------------
 
 
 def read_request(
@@ -77,20 +84,8 @@ def read_request(
     if topic is None and asked.mode != "unsubscribe":
         fields.add_unknown_topic([settings.base_url + path for path in topics])
     fields.raise_issues()
-    return Row(
-        path=path,
-        callback_key=normalized_url(asked.callback.url),
-        callback=asked.callback.url,
-        host=asked.callback.host,
-        topic_url=asked.topic_url,
-        mode=asked.mode,
-        secret=asked.secret,
-        lease_seconds=asked.lease_seconds,
-        since=now,
-        expires_at=now + MAX_WAIT_SECONDS,
-        due_at=now,
-        digest=topic.digest if topic else "",
-    )
+    digest = topic.digest if topic else ""
+    return request_row(asked, path, digest, now)
 
 
 class Asked(NamedTuple):
@@ -130,6 +125,24 @@ def read_asked(fields: Fields, settings: HubSettings) -> Asked:
     )
 
 
+def request_row(asked: Asked, path: str, digest: str, now: float) -> Row:
+    """The row of a request that is due at once, and expires if it cannot be sent."""
+    return Row(
+        path=path,
+        callback_key=normalized_url(asked.callback.url),
+        callback=asked.callback.url,
+        host=asked.callback.host,
+        topic_url=asked.topic_url,
+        mode=asked.mode,
+        secret=asked.secret,
+        lease_seconds=asked.lease_seconds,
+        since=now,
+        expires_at=now + MAX_WAIT_SECONDS,
+        due_at=now,
+        digest=digest,
+    )
+
+
 def topic_path(topic_url: str, base_url: str) -> str:
     """The path of a topic of this hub; "" for any other URL."""
     url = normalized_url(topic_url)
@@ -141,7 +154,7 @@ def clamped(value: int, least: int, most: int) -> int:
     return min(max(value, least), most)
 
 
-# ---- Fields ----------------------------------------------------------------------------
+# ---- Fields --------------------------------------------------------------------------
 
 
 def read_form(content_type: str | None, body: bytes) -> dict[str, list[str]]:
@@ -173,7 +186,7 @@ class Fields:
         self._unknown_topic = ""
 
     def required(self, name: str, parse: Callable[[str], T], substitute: T) -> T:
-        """The value of a field; the substitute if it is missing or has another issue."""
+        """The value of a field; the substitute if it is missing or has an issue."""
         if name not in self._form:
             self._issues.append(f"{name} is missing")
         return self.optional(name, parse, substitute)
@@ -201,7 +214,7 @@ class Fields:
         )
 
     def raise_issues(self) -> None:
-        """Raise RequestRefused if there is an issue: 404 if the topic is the only one."""
+        """Raises RequestRefused if there is an issue; 404 if it is the topic alone."""
         if self._issues and self._unknown_topic:
             self._issues.append(self._unknown_topic)
         if self._issues:

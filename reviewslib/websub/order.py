@@ -1,8 +1,8 @@
 """The order in which due rows get a thread.
 
-Pure: a row that is due is a value with what the order needs. This module must not know why a row is due, nor
-how many threads there are. Nothing here depends on a callback, a host or an address: whoever can name
-somebody else could use such a key against them.
+Pure: a row that is due is a value with what the order needs. This module must not know
+why a row is due, nor how many threads there are. Nothing here depends on a callback, a
+host or an address: whoever can name somebody else could use such a key against them.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-# An exchange of two seconds or more is slow. A callback that is slower than that keeps a
-# thread for up to the whole timeout.
+# An exchange of two seconds or more is slow. A callback that is slower than that keeps
+# a thread for up to the whole timeout.
 SLOW_SECONDS = 2.0
 # Where a subscription starts: behind the proven ones, before the slow ones.
 UNPROVEN_SECONDS = 1.0

@@ -1,10 +1,11 @@
 """Whether silence is an outage of our own side.
 
-One silent callback is away. Several that stay silent while nobody answers mean that this machine, or what
-connects it, is cut off: then nobody may lose a subscription for it.
+One silent callback is away. Several that stay silent while nobody answers mean that
+this machine, or what connects it, is cut off: then nobody may lose a subscription for
+it.
 
-This module must not know what was sent. It has no clock: moments are arguments, in seconds of any clock that
-is never set back.
+This module must not know what was sent. It has no clock: moments are arguments, in
+seconds of any clock that is never set back.
 """
 
 from __future__ import annotations

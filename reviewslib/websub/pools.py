@@ -1,6 +1,6 @@
 """A pool of threads that work on jobs in an order.
 
-This module must not know what a job is about: it sees a key, and whether the job is slow.
+This module must not know what a job is about: it sees an id, and whether it is slow.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class Job(Protocol):
-    """What a pool works on. Two jobs with one id are never worked on at the same time."""
+    """What a pool works on. Two jobs with one id are never worked on at once."""
 
     @property
     def id(self) -> int: ...
@@ -29,10 +29,10 @@ J = TypeVar("J", bound=Job)
 
 
 class Pool(Generic[J]):
-    """Threads, at most `size`, that begin the first waiting job that may begin. Thread-safe.
+    """Threads, at most `size`, that begin the first job that may begin. Thread-safe.
 
-    A slow job may begin only while fewer than half of the threads are busy, so that slow
-    jobs never hold all of them. A thread ends when no job may begin.
+    A slow job may begin only while fewer than half of the threads are busy, so that
+    slow jobs never hold all of them. A thread ends when no job may begin.
     """
 
     def __init__(self, name: str, size: int, perform: Callable[[J], None]):
@@ -46,7 +46,7 @@ class Pool(Generic[J]):
         self._lock = threading.Lock()
 
     def offer(self, jobs: Iterable[J]) -> None:
-        """Replace the waiting jobs, given in their order, and start threads for them."""
+        """Replace the waiting jobs, given in their order; start threads for them."""
         with self._lock:
             self._waiting = deque(jobs)
         while (job := self._begin()) is not None:
@@ -93,7 +93,7 @@ class Pool(Generic[J]):
         self._threads.discard(threading.current_thread())
 
     def _begin(self) -> J | None:
-        """Take the first waiting job that is not running; None if none may begin now."""
+        """Take the first waiting job that is not running; None if none may begin."""
         with self._lock:
             if self._is_stopped or len(self._running) >= self._size:
                 return None

@@ -1,9 +1,10 @@
 """The values of the hub: rows, topics and settings.
 
-Everything here is pure. This module must not know how anything is stored, sent or scheduled.
+Everything here is pure. This module must not know how anything is stored, sent or
+scheduled.
 
-All moments (`now`, `..._at`, `since`) are seconds since the epoch, all durations seconds. "REC" is the
-W3C Recommendation of WebSub of 2018-01-23.
+All moments (`now`, `..._at`, `since`) are seconds since the epoch, all durations
+seconds. "REC" is the W3C Recommendation of WebSub of 2018-01-23.
 
 Sections, in order: Rows - Topics - Settings
 """
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-# ---- Rows ------------------------------------------------------------------------------
+# ---- Rows ----------------------------------------------------------------------------
 
 SUBSCRIPTION = "active"
 REQUEST_MODES = ("subscribe", "unsubscribe")
@@ -27,7 +28,7 @@ MAX_WAIT_SECONDS = 86_400.0
 
 
 class Row(NamedTuple):
-    """A subscription (mode "active"), a request ("subscribe", "unsubscribe") or a notice ("denied").
+    """A subscription, a request or a notice; `mode` tells which.
 
     A topic and a callback together are a *pair* (REC 5.1). A pair has at most one
     subscription, and any number of requests: anybody may send one.
@@ -38,7 +39,7 @@ class Row(NamedTuple):
     callback: str  # as sent
     host: str  # of the callback; for the log and the operator only
     topic_url: str  # as sent, and as sent back in hub.topic (REC 5.3)
-    mode: str
+    mode: str  # "active"; "subscribe", "unsubscribe"; "denied"
     secret: bytes | None
     lease_seconds: int
     since: float
@@ -97,12 +98,12 @@ def denial(row: Row, reason: str, now: float) -> Row:
     )
 
 
-# ---- Topics ----------------------------------------------------------------------------
+# ---- Topics --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """The current representation of a topic, exactly as GET serves it (identity coding)."""
+    """The current representation of a topic, as GET serves it (identity coding)."""
 
     path: str  # "/feed.xml"
     content_type: str
@@ -120,7 +121,7 @@ class Published:
         return {path: topic.digest for path, topic in self.topics.items()}
 
 
-# ---- Settings --------------------------------------------------------------------------
+# ---- Settings ------------------------------------------------------------------------
 
 # A callback may ask for a later retry, but not for one that never comes.
 MAX_DELAY_SECONDS = 3600.0
@@ -132,7 +133,7 @@ RETRY_JITTER = 0.2
 
 @dataclass(frozen=True, slots=True)
 class HubSettings:
-    """The operator's settings of the hub. All numbers are positive, durations are in seconds."""
+    """The operator's settings of the hub. All numbers are positive."""
 
     base_url: str  # without a slash at the end; base_url + path is a topic's URL
     state_dir: Path
@@ -151,8 +152,8 @@ class HubSettings:
     def older_half(self) -> int:
         """The number of places in which a subscription has the lease that it asks for.
 
-        The other places are held for the shortest lease, so that one client, at the rate
-        that the proxy lets it ask, can never hold all of them.
+        The other places are held for the shortest lease, so that one client, at the
+        rate that the proxy lets it ask, can never hold all of them.
         """
         return self.max_subscriptions // 2
 

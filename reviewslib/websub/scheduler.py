@@ -1,6 +1,7 @@
 """The thread that looks for due rows and offers them to the pools.
 
-It also does the work of every second: to keep the store open, to delete what has expired, to count.
+It also does the work of every second: to keep the store open, to delete what has
+expired, to count.
 
 This module must not know what an exchange is, nor how rows are ordered or stored.
 """
@@ -22,14 +23,14 @@ from reviewslib.websub.store import Store, StoreFault
 
 # How long a retry, or a store that has come back, may wait to be noticed.
 POLL_SECONDS = 1.0
-# Reading takes a tenth of the time at most: after it, the thread sleeps nine times as long.
+# Reading takes a tenth of the time at most: the thread then sleeps nine times as long.
 REST_FACTOR = 9
 
 log = logging.getLogger(__name__)
 
 
 class Scheduler:
-    """Offers verifications (requests and notices) to one pool, and deliveries to another."""
+    """Offers verifications (and notices) to one pool, and deliveries to another."""
 
     def __init__(
         self,

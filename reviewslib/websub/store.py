@@ -1,7 +1,8 @@
-"""The one SQLite file that keeps the hub's subscriptions, requests and notices; the only place with SQL.
+"""The one SQLite file that keeps subscriptions, requests and notices; all SQL is here.
 
-This module must not know why a row is written or what follows from it (`transitions` decides that), the
-content of a topic, or HTTP. The published topics arrive as digests: `{path: hex SHA-256 of the content}`.
+This module must not know why a row is written or what follows from it (`transitions`
+decides that), the content of a topic, or HTTP. The published topics arrive as digests:
+`{path: hex SHA-256 of the content}`.
 
 Sections, in order: Statements - Store - For the operator
 """
@@ -35,17 +36,20 @@ log = logging.getLogger(__name__)
 
 
 class StoreFault(Exception):
-    """The store cannot be read or written: full, locked, read-only, damaged, closed, gone, not ours."""
+    """The store cannot be read or written.
+
+    It is full, locked, read-only, damaged, closed, gone, or not ours.
+    """
 
 
-# ---- Statements ------------------------------------------------------------------------
+# ---- Statements ----------------------------------------------------------------------
 
 # A changed schema has a new number: `test_store` pins both.
 SCHEMA_VERSION = 2
 
-# The columns are the fields of `Row`. AUTOINCREMENT never reuses an id, so that the late
-# result of a deleted row does not apply to a newer row. The first index finds the rows of
-# a pair, the second counts subscriptions without reading them.
+# The columns are the fields of `Row`. AUTOINCREMENT never reuses an id, so that the
+# late result of a deleted row does not apply to a newer row. The first index finds the
+# rows of a pair, the second counts subscriptions without reading them.
 SCHEMA = f"""
 BEGIN IMMEDIATE;
 CREATE TABLE hub_row (
@@ -56,17 +60,22 @@ PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
 
-INSERT = f"INSERT INTO hub_row VALUES ({', '.join('?' * len(Row._fields))})"  # noqa: S608 - ours
-UPDATE = f"UPDATE hub_row SET {' = ?, '.join(Row._fields[:-1])} = ? WHERE id = ?"  # noqa: S608 - ours
+# What is put into SQL here are names of columns, never values.
+PLACES = ", ".join("?" * len(Row._fields))
+INSERT = f"INSERT INTO hub_row VALUES ({PLACES})"  # noqa: S608
+CHANGED = " = ?, ".join(Row._fields[:-1])
+UPDATE = f"UPDATE hub_row SET {CHANGED} = ? WHERE id = ?"  # noqa: S608
 
-# A row whose `due_at` is beyond `latest` was written before the clock was set back, and is
-# due, too. The subscription of a topic that is not published waits for it.
+# A row whose `due_at` is beyond `latest` was written before the clock was set back, and
+# is due, too. The subscription of a topic that is not published waits for it.
 DUE = """
-WITH topic (topic_path, current) AS MATERIALIZED (SELECT key, value FROM json_each(:digests))
+WITH topic (topic_path, current) AS MATERIALIZED (
+       SELECT key, value FROM json_each(:digests))
 SELECT id, due_at, took, mode = 'active',
        EXISTS (SELECT 1 FROM hub_row AS other
                WHERE hub_row.mode IN ('subscribe', 'unsubscribe')
-                 AND other.path = hub_row.path AND other.callback_key = hub_row.callback_key
+                 AND other.path = hub_row.path
+                 AND other.callback_key = hub_row.callback_key
                  AND other.mode = 'active' AND other.expires_at > :now)
 FROM hub_row LEFT JOIN topic ON topic_path = path
 WHERE expires_at > :now AND (due_at <= :now OR due_at > :latest)
@@ -90,8 +99,9 @@ class Transaction:
         self._execute = connection.execute
 
     def check(self) -> None:
-        """Read the whole file and rewrite its version: damage and a full disk show only then.
+        """Read the whole file and rewrite its version.
 
+        Damage and a full disk show only then.
         Raises StoreFault if a page is damaged, or the schema is another program's.
         """
         self.check_version()
@@ -111,8 +121,9 @@ class Transaction:
     # ---- Rows ----
 
     def rows(self, where: str = "", *values: object) -> Iterator[Row]:
-        """The rows for which an SQL clause holds, read one by one."""
-        return map(Row._make, self._execute(f"SELECT * FROM hub_row {where}", values))  # noqa: S608 - ours
+        """The rows for which an SQL clause of ours holds, read one by one."""
+        found = self._execute(f"SELECT * FROM hub_row {where}", values)  # noqa: S608
+        return map(Row._make, found)
 
     def row(self, id: int) -> Row | None:
         """The present state of a row; None if it is gone."""
@@ -137,7 +148,7 @@ class Transaction:
                 self._execute(UPDATE, row)
 
     def forget_content(self, pair: Row) -> None:
-        """Mark the content that the callback of a pair has as unknown, in all its rows."""
+        """Mark what the callback of a pair has as unknown, in all its rows."""
         statement = "UPDATE hub_row SET digest = '' WHERE path = ? AND callback_key = ?"
         self._execute(statement, (pair.path, pair.callback_key))
 
@@ -207,7 +218,7 @@ class Transaction:
     # ---- Counts ----
 
     def counts(self, digests: Mapping[str, str]) -> dict[str, int]:
-        """How many subscriptions are active, failing and behind, and how many requests are pending."""
+        """Subscriptions that are active, failing and behind, and pending requests."""
         statement = """
             SELECT count(*) FILTER (WHERE mode = 'active'),
                    count(*) FILTER (WHERE mode IN ('subscribe', 'unsubscribe')),
@@ -218,14 +229,15 @@ class Transaction:
         return dict(zip(("active", "pending", "failing", "behind"), row, strict=True))
 
 
-# ---- Store -------------------------------------------------------------------------------------------------
+# ---- Store ---------------------------------------------------------------------------
 
 
 class Store:
     """Transactions on the file over one connection, one at a time, in any thread.
 
-    The file may be unusable at first (locked, full, held by another hub), and may fail or disappear later.
-    The lock of its directory and the connection are held while the file is open.
+    The file may be unusable at first (locked, full, held by another hub), and may fail
+    or disappear later. The lock of its directory and the connection are held while the
+    file is open.
     """
 
     def __init__(self, state_dir: Path):
@@ -241,7 +253,10 @@ class Store:
         self._lock = threading.Lock()
 
     def keep_open(self) -> None:
-        """Open the store unless the right file is open, and log when trouble begins, changes or ends."""
+        """Open the store unless the right file is open.
+
+        Logs when trouble begins, changes or ends.
+        """
         try:
             if not self._is_in_place():
                 self.open()
@@ -261,9 +276,10 @@ class Store:
             log.warning("the hub can store requests again")
 
     def open(self) -> None:
-        """Lock the directory and connect. Raises StoreFault if it is unusable, or used by another hub.
+        """Lock the directory and connect.
 
-        A missing directory is created, but not one that disappeared after it was used: it may come back.
+        A missing directory is created, but not one that disappeared after it was used:
+        it may come back. Raises StoreFault if it is unusable, or used by another hub.
         """
         with self._lock, naming(self._path), ExitStack() as held:
             self._connection = None
@@ -271,7 +287,7 @@ class Store:
             if self._inodes is None:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
             lock_directory(self._path.parent, held)
-            # Mode 0600 because of the secrets; SQLite gives its other files the same mode.
+            # Only we may read the secrets; SQLite gives its other files the same mode.
             self._path.touch(0o600)
             connection = held.enter_context(connected(self._path, LOCK_SECONDS))
             connection.execute("PRAGMA journal_mode = WAL")
@@ -284,7 +300,10 @@ class Store:
             self._held = held.pop_all()
 
     def _note_replacement(self, connection: sqlite3.Connection) -> None:
-        """Remember which file is open. Another one may have the digests of older content."""
+        """Remember which file is open.
+
+        Another one may have the digests of older content.
+        """
         before = self._inodes
         current = inodes(self._path)
         if before not in (None, current):
@@ -296,7 +315,7 @@ class Store:
 
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[Transaction]:
-        """The context of a transaction; see the function of this name. Raises StoreFault."""
+        """The context of a transaction, as of the function. Raises StoreFault."""
         if not self._lock.acquire(timeout=THREADS_LOCK_SECONDS):
             raise StoreFault(self.trouble or "busy")
         try:
@@ -329,7 +348,8 @@ class Store:
 def lock_directory(directory: Path, held: ExitStack) -> None:
     """Lock a directory until `held` is closed. Raises OSError.
 
-    Two hubs on one store would deliver everything twice. The lock ends with the process.
+    Two hubs on one store would deliver everything twice. The lock ends with the
+    process.
     """
     descriptor = os.open(directory, os.O_RDONLY)
     held.callback(os.close, descriptor)
@@ -337,14 +357,17 @@ def lock_directory(directory: Path, held: ExitStack) -> None:
 
 
 def inodes(path: Path) -> tuple[tuple[int, int], ...]:
-    """The device and the inode of a file, and those of its directory. Raises OSError."""
+    """Device and inode of a file, and those of its directory. Raises OSError."""
     return tuple(
         (status.st_dev, status.st_ino) for status in (path.stat(), path.parent.stat())
     )
 
 
 def connected(path: Path, seconds: float) -> closing[sqlite3.Connection]:
-    """The context of a connection to a file that exists. Waits so long for locks. Raises sqlite3.Error."""
+    """The context of a connection to a file that exists, which waits so long for locks.
+
+    Raises sqlite3.Error.
+    """
     file = f"{path.absolute().as_uri()}?mode=rw"
     return closing(
         sqlite3.connect(
@@ -372,17 +395,19 @@ def naming(path: Path) -> Iterator[None]:
 def transaction(
     connection: sqlite3.Connection, *, durable: bool
 ) -> Iterator[Transaction]:
-    """A transaction: committed when the block ends, rolled back when it raises. Raises sqlite3.Error.
+    """A transaction: committed when the block ends, rolled back when it raises.
 
-    A commit survives the end of the process. A `durable` one waits for the disk and survives a power cut.
+    A commit survives the end of the process. A `durable` one waits for the disk and
+    survives a power cut. Raises sqlite3.Error.
     """
     connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-    with connection:  # commits, or rolls back
+    # Commits, or rolls back.
+    with connection:
         connection.execute("BEGIN IMMEDIATE")
         yield Transaction(connection)
 
 
-# ---- For the operator, also while the daemon runs ----------------------------------------------------------
+# ---- For the operator, also while the daemon runs ------------------------------------
 
 # The longest wait of a command for the daemon.
 OPERATOR_SECONDS = 10.0
@@ -412,7 +437,8 @@ def remove_subscriptions(
 ) -> list[Row]:
     """Remove the subscriptions and requests of the selected hosts.
 
-    Leaves a notice for each subscription. Returns a row of each pair. Raises StoreFault.
+    Leaves a notice for each subscription. Returns a row of each pair. Raises
+    StoreFault.
     """
     path = state_dir / STORE_FILE_NAME
     now = clock()

@@ -1,12 +1,13 @@
 """What may happen to the rows of a pair: a table, and pure functions of values.
 
-Time, random numbers and counts are arguments. This module must not know how rows are stored, when they are
-due, or how anything is sent.
+Time, random numbers and counts are arguments. This module must not know how rows are
+stored, when they are due, or how anything is sent.
 
-An accepted request changes nothing else until the callback has confirmed it (REC 5.1). It leaves all other
-requests of its pair in place: anybody may have sent either.
+An accepted request changes nothing else until the callback has confirmed it (REC 5.1).
+It leaves all other requests of its pair in place: anybody may have sent either.
 
-Sections, in order: Outcomes - Requests - Claims - Results - Verifications - Deliveries - The table
+Sections, in order: Outcomes - Requests - Claims - Results - Verifications - Deliveries
+- The table
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from reviewslib.websub.rows import (
 # without an answer a request.
 MAX_FAILURES = 3
 
-# ---- Outcomes --------------------------------------------------------------------------
+# ---- Outcomes ------------------------------------------------------------------------
 
 
 class Outcome(Enum):
@@ -76,13 +77,14 @@ def outcome_of_delivery(response: CallbackResponse, *, is_outage: bool) -> Outco
     return Outcome.FAILED
 
 
-# ---- Requests --------------------------------------------------------------------------
+# ---- Requests ------------------------------------------------------------------------
 
 
 def with_request(rows: Rows, request: Row, is_asked: Callable[[int], bool]) -> Rows:
-    """The rows of a pair after a form; `is_asked` tells of an id whether its verification runs.
+    """The rows of a pair after a form.
 
-    Raises RequestRefused if there is nothing to unsubscribe from.
+    `is_asked` tells of an id whether its verification runs. Raises RequestRefused if
+    there is nothing to unsubscribe from.
     """
     living = living_rows(rows, request.since)
     subscription = subscription_of(living)
@@ -111,7 +113,7 @@ def subscription_of(rows: Rows) -> Row | None:
     return None
 
 
-# ---- Claims ----------------------------------------------------------------------------
+# ---- Claims --------------------------------------------------------------------------
 
 
 def is_still_due(
@@ -136,7 +138,7 @@ def granted_lease(request: Row, older: int, settings: HubSettings) -> int:
     return request.lease_seconds
 
 
-# ---- Results ---------------------------------------------------------------------------
+# ---- Results -------------------------------------------------------------------------
 
 
 class Room(NamedTuple):
@@ -208,7 +210,7 @@ def name_of(row: Row) -> str:
     return "denied notice"
 
 
-# ---- Verifications and notices ---------------------------------------------------------
+# ---- Verifications and notices -------------------------------------------------------
 
 
 def subscribe_confirmed(rows: Rows, request: Row, result: Result) -> Transition:
@@ -244,8 +246,8 @@ def unsubscribe_confirmed(rows: Rows, request: Row, result: Result) -> Transitio
 def after_confirmation(rows: Rows, request: Row) -> Rows:
     """The rows of a pair without what a confirmed request has settled.
 
-    Later requests stay, and get a challenge of their own. A notice of an earlier removal
-    would contradict the confirmation.
+    Later requests stay, and get a challenge of their own. A notice of an earlier
+    removal would contradict the confirmation.
     """
     kept = []
     for row in rows:
@@ -308,7 +310,7 @@ def notice_told(rows: Rows, notice: Row, result: Result) -> Transition:
     return Transition(without(rows, notice), "denied notice")
 
 
-# ---- Deliveries ------------------------------------------------------------------------
+# ---- Deliveries ----------------------------------------------------------------------
 
 
 def delivered(rows: Rows, subscription: Row, result: Result) -> Transition:
@@ -367,7 +369,7 @@ def retry_after_seconds(value: str, now: float) -> float:
     return 0.0
 
 
-# ---- The table -------------------------------------------------------------------------
+# ---- The table -----------------------------------------------------------------------
 
 TRANSITIONS: dict[tuple[str, Outcome], Callable[[Rows, Row, Result], Transition]] = {
     ("subscribe", Outcome.CONFIRMED): subscribe_confirmed,

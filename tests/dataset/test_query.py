@@ -44,7 +44,7 @@ def issues_of(reader: Callable[..., Any], *given: Any) -> list[Issue]:
     return list(refusal.value.issues)
 
 
-# ---- Correct values --------------------------------------------------------------------
+# ---- Correct values ------------------------------------------------------------------
 
 LONG_TEXT = "é" * 3000
 
@@ -95,7 +95,7 @@ def test_correct_values_become_a_query(
     assert query_of(parameters) == query
 
 
-# ---- Wrong values ----------------------------------------------------------------------
+# ---- Wrong values --------------------------------------------------------------------
 
 NUMBER = "expected a number such as 4 or 4.5"
 WHOLE = "expected a whole number such as 5"
@@ -208,7 +208,7 @@ def test_an_issue_repeats_at_most_200_characters() -> None:
     assert issue.value == "9" * 200 + "…"
 
 
-# ---- Several issues --------------------------------------------------------------------
+# ---- Several issues ------------------------------------------------------------------
 
 TWICE = "given 2 times, expected once"
 THRICE = "given 3 times, expected once"
@@ -267,7 +267,7 @@ def test_an_issue_repeats_what_was_sent_last_and_can_be_written() -> None:
     assert issues == [Issue("x\ufffd", "\ufffd", UNKNOWN)]
 
 
-# ---- Arguments of tools: what JSON has and a query string has not ----------------------
+# ---- Arguments of tools: what JSON has and a query string has not --------------------
 
 
 def test_arguments_may_be_json_numbers() -> None:
@@ -321,7 +321,7 @@ def test_the_issue_of_an_argument_says_what_was_expected(
     assert issues == [Issue(name, json.dumps(value), message)]
 
 
-# ---- Numbers that are enormous ---------------------------------------------------------
+# ---- Numbers that are enormous -------------------------------------------------------
 
 NUMERIC = ("rating", "min_rating", "max_rating", "limit", "offset")
 # Too many digits to be shown.
@@ -352,7 +352,7 @@ def test_an_integer_of_thousands_of_digits_is_not_repeated() -> None:
     assert issues == [Issue("limit", value, "the number is below the minimum of 1")]
 
 
-# ---- Required arguments ----------------------------------------------------------------
+# ---- Required arguments --------------------------------------------------------------
 
 FEW = {
     "name": Parameter("name", "text", "", required=True),
@@ -380,7 +380,7 @@ def test_a_number_without_bounds_may_be_any() -> None:
     assert read_arguments(FEW, arguments) == arguments
 
 
-# ---- Unknown names ---------------------------------------------------------------------
+# ---- Unknown names -------------------------------------------------------------------
 
 NINETEEN_OTHERS = [f"Person {letter}" for letter in "ABCDEFGHIJKLMNOPQRS"]
 
@@ -403,7 +403,7 @@ def test_of_more_than_twenty_known_names_the_rest_is_counted() -> None:
     assert known == f"Known people: {twenty} and 1 more"
 
 
-# ---- Forgiving readers -----------------------------------------------------------------
+# ---- Forgiving readers ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -422,7 +422,7 @@ def test_a_forgiving_reader_takes_the_default_for_a_wrong_value(
     assert values == asdict(Query(min_rating=4))
 
 
-# ---- Any values ------------------------------------------------------------------------
+# ---- Any values ----------------------------------------------------------------------
 
 SIMILAR_NAMES = ["limt", "Rating", "q", ""]
 any_name = st.sampled_from(NAMES) | st.sampled_from(SIMILAR_NAMES) | any_text

@@ -31,7 +31,7 @@ def fault_lines(reviews_file: bytes, insights_file: bytes | None = None) -> list
     return refusal.value.lines()
 
 
-# ---- Sizes -----------------------------------------------------------------------------
+# ---- Sizes ---------------------------------------------------------------------------
 
 MOST_CONTAINERS = 2_000_000
 
@@ -109,7 +109,7 @@ def test_a_review_that_is_not_served_may_be_larger() -> None:
     assert loaded(a_file(hidden)).unverified_count == 1
 
 
-# ---- Wrong values ----------------------------------------------------------------------
+# ---- Wrong values --------------------------------------------------------------------
 
 FIRST = "reviews/reviews/0"
 AN_INSTANT = "an RFC 3339 date-time on such a day"
@@ -189,7 +189,7 @@ def test_a_number_of_thousands_of_digits_is_one_line() -> None:
     assert line.endswith(" is greater than the maximum of 5")
 
 
-# ---- The order of faults ---------------------------------------------------------------
+# ---- The order of faults -------------------------------------------------------------
 
 
 def test_faults_of_schemas_and_rules_in_both_files_come_in_order() -> None:
@@ -222,7 +222,7 @@ def test_faults_of_schemas_and_rules_in_both_files_come_in_order() -> None:
     ]
 
 
-# ---- Any change ------------------------------------------------------------------------
+# ---- Any change ----------------------------------------------------------------------
 
 
 @pytest.mark.slow

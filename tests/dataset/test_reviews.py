@@ -14,7 +14,7 @@ from lab.small_files import GOOD_FILES, Object, a_file, loaded, review, served
 from reviewslib.dataset.insights import compute_insights
 from reviewslib.dataset.reviews import Dataset
 
-# ---- Served form -----------------------------------------------------------------------
+# ---- Served form ---------------------------------------------------------------------
 
 
 def test_a_review_with_four_keys_is_served_with_every_key_in_order() -> None:
@@ -102,7 +102,7 @@ def test_a_place_of_nulls_is_served_as_null() -> None:
     assert dataset.business["geo"] is None
 
 
-# ---- Unknown keys ----------------------------------------------------------------------
+# ---- Unknown keys --------------------------------------------------------------------
 
 UNUSUAL: Object = {
     "nothing": None,
@@ -129,7 +129,7 @@ def test_unknown_keys_are_served_untouched_even_when_null(place: str) -> None:
     assert UNUSUAL.items() <= small.node_at(documents, path).items()
 
 
-# ---- Without insights ------------------------------------------------------------------
+# ---- Without insights ----------------------------------------------------------------
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def test_nothing_at_all_is_served_by_all_rules() -> None:
     small.check_served(loaded(a_file()))
 
 
-# ---- Notes -----------------------------------------------------------------------------
+# ---- Notes ---------------------------------------------------------------------------
 
 WITH_A_LANGUAGE = a_file(review(), business={"name": "X", "language": "en"})
 
@@ -211,7 +211,7 @@ def test_a_business_without_a_language_is_a_note_that_says_what_it_costs() -> No
     )
 
 
-# ---- Warnings --------------------------------------------------------------------------
+# ---- Warnings ------------------------------------------------------------------------
 
 OF_OTHERS = (
     "insights.json seems to belong to other reviews: most ids in it are not served"
@@ -271,7 +271,7 @@ def test_opening_hours_without_english_day_names_are_a_warning() -> None:
     )
 
 
-# ---- The rating ------------------------------------------------------------------------
+# ---- The rating ----------------------------------------------------------------------
 
 
 @pytest.fixture

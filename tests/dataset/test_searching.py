@@ -37,7 +37,7 @@ def answer_of(dataset: Dataset, parameters: dict[str, str]) -> Object:
     return answer
 
 
-# ---- Examples: over four reviews -------------------------------------------------------
+# ---- Examples: over four reviews -----------------------------------------------------
 
 ALL = ["eve", "bob", "ana", "cy"]
 NONE: list[str] = []
@@ -97,7 +97,7 @@ def test_a_value_is_folded_once_for_a_search_and_its_hints() -> None:
     assert loose_value.cache_info().misses == 1
 
 
-# ---- Order -----------------------------------------------------------------------------
+# ---- Order ---------------------------------------------------------------------------
 
 # By id, from the newest on.
 NEWEST_FIRST = {
@@ -131,7 +131,7 @@ def test_a_review_has_a_newer_and_an_older_neighbour(
     assert [each and each.id for each in neighbours] == [newer, older]
 
 
-# ---- Words in any order ----------------------------------------------------------------
+# ---- Words in any order --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_the_first_eight_words_are_found_in_any_order(
     assert [review.id for review in found.reviews] == ids
 
 
-# ---- The plain definition --------------------------------------------------------------
+# ---- The plain definition ------------------------------------------------------------
 
 FILES = [varied_files(seed) for seed in range(100)]
 DATASETS = [loaded(*files) for files in FILES]
@@ -216,7 +216,7 @@ def test_documents_are_compact(place: int) -> None:
         assert compact(json.loads(document)) == document
 
 
-# ---- Since -----------------------------------------------------------------------------
+# ---- Since ---------------------------------------------------------------------------
 
 
 @given(PLACES, DAYS | st.dates().map(date.isoformat))

@@ -28,7 +28,7 @@ from lab.watching import wait_for
 from reviewslib.websub.callback_messages import CallbackRequest, CallbackResponse
 from reviewslib.websub.rows import HubSettings
 
-# ---- The diary -------------------------------------------------------------------------
+# ---- The diary -----------------------------------------------------------------------
 
 
 class Diary:
@@ -46,7 +46,7 @@ class Diary:
         return self._path.read_text().splitlines()
 
 
-# ---- Callbacks -------------------------------------------------------------------------
+# ---- Callbacks -----------------------------------------------------------------------
 
 
 def answer_of(request: CallbackRequest) -> CallbackResponse:
@@ -97,7 +97,7 @@ def at_rest(hub: Hub, active: int) -> Callable[[], bool]:
     return holds
 
 
-# ---- Kills -----------------------------------------------------------------------------
+# ---- Kills ---------------------------------------------------------------------------
 
 
 class Kills:
@@ -147,7 +147,7 @@ def killing_connection(kills: Kills) -> type[sqlite3.Connection]:
     return Connection
 
 
-# ---- Stories ---------------------------------------------------------------------------
+# ---- Stories -------------------------------------------------------------------------
 
 
 def live(state: Path, kill_at: int) -> None:

@@ -19,7 +19,7 @@ from reviewslib.websub.callback_urls import (
     selector,
 )
 
-# ---- Callback URLs ---------------------------------------------------------------------
+# ---- Callback URLs -------------------------------------------------------------------
 
 # Files of one URL a line.
 CORPUS = Path(__file__).parent / "callback_urls"
@@ -69,7 +69,7 @@ def test_urls_are_compared_without_escapes_and_case_of_the_host() -> None:
     assert normalized_url(url) == "https://s.example/~-Z/%2f?a=HTTP://X"
 
 
-# ---- Refusals --------------------------------------------------------------------------
+# ---- Refusals ------------------------------------------------------------------------
 
 BAD_CHARACTER = "is empty or has a character that no URL may have; percent-encode it"
 NOT_HTTPS = "must be an https:// URL; the hub does not deliver over plain HTTP"
@@ -113,7 +113,7 @@ def test_a_refusal_of_an_inner_callback_says_what_is_wrong(
         parse_callback(url, allow_private=False)
 
 
-# ---- Addresses -------------------------------------------------------------------------
+# ---- Addresses -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_an_address_of_a_refused_url_is_not_public(address: str) -> None:
     assert not is_public(ipaddress.ip_address(address))
 
 
-# ---- Selection by the operator ---------------------------------------------------------
+# ---- Selection by the operator -------------------------------------------------------
 
 HOSTS = ("s.example", "a.s.example", "xs.example", "2001:db8::1")
 

@@ -79,7 +79,7 @@ def failing(error: Exception) -> Mock:
     return Mock(side_effect=error)
 
 
-# ---- Bad answers -----------------------------------------------------------------------
+# ---- Bad answers ---------------------------------------------------------------------
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -192,7 +192,7 @@ def test_a_status_of_failure_is_a_failure_of_the_callback(
     assert not response.is_success
 
 
-# ---- Deliveries ------------------------------------------------------------------------
+# ---- Deliveries ----------------------------------------------------------------------
 
 LONG_BODY = OK + b"Content-Length: 99999999\r\n\r\n"
 
@@ -214,7 +214,7 @@ def test_a_delivery_is_done_at_the_end_of_the_head(lab: Lab, behave: Behaviour) 
     assert response == CallbackResponse(200, "HTTP 200")
 
 
-# ---- Verifications ---------------------------------------------------------------------
+# ---- Verifications -------------------------------------------------------------------
 
 CHALLENGE = b"x" * WANTED_BYTES
 HUGE_BODY = OK + b"Content-Length: 64000000\r\n\r\n"
@@ -283,7 +283,7 @@ def test_a_body_that_is_too_slow_is_a_failure(lab: Lab) -> None:
     assert response == CallbackResponse(None, LATE)
 
 
-# ---- Slow and broken peers -------------------------------------------------------------
+# ---- Slow and broken peers -----------------------------------------------------------
 
 # More than the buffers of both kernels hold.
 LARGE_CONTENT = b"x" * 20_000_000
@@ -337,7 +337,7 @@ def test_a_port_that_speaks_no_tls_is_a_failure(lab: Lab) -> None:
     assert response == CallbackResponse(None, "TLS failed")
 
 
-# ---- Names -----------------------------------------------------------------------------
+# ---- Names ---------------------------------------------------------------------------
 
 NO_SUCH_NAME = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 NAME_SERVER_FAILS = socket.gaierror(socket.EAI_AGAIN, "Temporary failure")
@@ -390,7 +390,7 @@ def test_the_own_resolver_knows_a_name_that_is_too_long() -> None:
         callbacks.system_resolve("a" * 64)
 
 
-# ---- Our own faults: they blame no callback --------------------------------------------
+# ---- Our own faults: they blame no callback ------------------------------------------
 
 NO_ROUTE = [errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ETIMEDOUT]
 LACKS = [errno.ENETDOWN, errno.EADDRNOTAVAIL, errno.EMFILE, errno.ENOMEM]
@@ -508,7 +508,7 @@ def test_a_name_server_that_fails_is_our_fault_if_our_own_host(
     assert response.own_fault == is_own
 
 
-# ---- Signs of life ---------------------------------------------------------------------
+# ---- Signs of life -------------------------------------------------------------------
 
 
 def test_any_status_is_a_sign_of_life(lab: Lab) -> None:
@@ -528,7 +528,7 @@ def test_a_refused_connection_is_a_sign_of_life(lab: Lab) -> None:
     assert response.is_sign_of_life
 
 
-# ---- Addresses -------------------------------------------------------------------------
+# ---- Addresses -----------------------------------------------------------------------
 
 V4 = [f"192.0.2.{number}" for number in range(1, 250)]
 V6 = [f"2001:db8:{number:x}::1" for number in range(1, 250)]
@@ -631,7 +631,7 @@ def test_every_exchange_resolves_the_name_once_and_checks_it_anew(lab: Lab) -> N
     assert [each.args[0] for each in connect.mock_calls] == [("8.8.8.8", 8443)]
 
 
-# ---- Certificates ----------------------------------------------------------------------
+# ---- Certificates --------------------------------------------------------------------
 
 NOT_VALID = CallbackResponse(None, "certificate not valid for this host")
 
@@ -661,7 +661,7 @@ def test_a_certificate_of_an_unknown_authority_is_not_valid(
     assert unknown.arrivals == []
 
 
-# ---- What is sent ----------------------------------------------------------------------
+# ---- What is sent --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

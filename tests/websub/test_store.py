@@ -84,7 +84,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield made
 
 
-# ---- Rows ------------------------------------------------------------------------------
+# ---- Rows ----------------------------------------------------------------------------
 
 
 def test_the_id_of_a_deleted_row_is_never_used_again(store: Store) -> None:
@@ -242,7 +242,7 @@ def test_the_older_subscriptions_are_counted(
     assert count == older
 
 
-# ---- What is due -----------------------------------------------------------------------
+# ---- What is due ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_a_due_row_says_what_its_order_depends_on(store: Store) -> None:
     ]
 
 
-# ---- Trouble ---------------------------------------------------------------------------
+# ---- Trouble -------------------------------------------------------------------------
 
 
 def test_a_thread_does_not_wait_for_ever_for_another(store: Store) -> None:
@@ -455,7 +455,7 @@ def test_a_store_is_for_its_owner_only(store: Store, tmp_path: Path) -> None:
     assert modes == [0o600] * 3
 
 
-# ---- Coming and going ------------------------------------------------------------------
+# ---- Coming and going ----------------------------------------------------------------
 
 Trouble = Callable[[Path], AbstractContextManager[object]]
 
@@ -592,7 +592,7 @@ def test_a_replaced_store_is_locked_and_the_other_one_is_not(
     opened(tmp_path / "other").close()
 
 
-# ---- For the operator ------------------------------------------------------------------
+# ---- For the operator ----------------------------------------------------------------
 
 
 def test_without_a_store_there_are_no_subscriptions(tmp_path: Path) -> None:

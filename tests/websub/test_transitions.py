@@ -49,7 +49,7 @@ def nobody_is_asked(_: int) -> bool:
     return False
 
 
-# ---- The table -------------------------------------------------------------------------
+# ---- The table -----------------------------------------------------------------------
 
 VERIFICATION = {
     Outcome.CONFIRMED,
@@ -96,7 +96,7 @@ def test_a_result_for_a_row_that_is_gone_changes_nothing(
     assert transition == (rows, "", None)
 
 
-# ---- Requests --------------------------------------------------------------------------
+# ---- Requests ------------------------------------------------------------------------
 
 CHANGES = [
     pytest.param({"mode": "unsubscribe"}, id="mode"),
@@ -167,7 +167,7 @@ def test_a_request_of_a_subscriber_has_the_content_of_the_subscription() -> None
     assert after[1].digest == "old"
 
 
-# ---- Leases ----------------------------------------------------------------------------
+# ---- Leases --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_the_younger_half_of_the_places_has_the_shortest_lease(
     assert granted == lease_seconds
 
 
-# ---- Claims ----------------------------------------------------------------------------
+# ---- Claims --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_a_row_is_claimed_as_it_is_now(
     assert is_still_due(now_is, NOW - 10, topic_digest, NOW) == expected
 
 
-# ---- Retry-After -----------------------------------------------------------------------
+# ---- Retry-After ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
