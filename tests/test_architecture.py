@@ -144,6 +144,22 @@ def test_no_part_of_the_package_imports_a_door(part: str) -> None:
     assert ALLOWED[part] & set(DOORS) == set()
 
 
+@pytest.mark.parametrize("part", ["importer", "annotator"])
+def test_the_daemon_carries_no_command_that_writes_data(part: str) -> None:
+    # given
+    paths = {name_of(path): path for path in MODULES}
+    reached = set[str]()
+    waiting = ["reviewsd"]
+    # when
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting += imported(paths[name])
+    # then
+    assert part not in {part_of(name) for name in reached}
+
+
 def test_imports_form_no_circle() -> None:
     waiting = {name_of(path): imported(path) for path in MODULES}
     # What imports nothing that waits is done, until nothing is left but circles.
