@@ -190,41 +190,81 @@ SAID = st.fixed_dictionaries(
 )
 
 
-@given(all_said=st.lists(SAID, min_size=1, max_size=12))
-def test_figures_of_annotations_equal_their_plain_definition(
-    all_said: list[Object],
-) -> None:
+def counted_from(all_said: list[Object]) -> Object:
+    """The insights of reviews of which this was said."""
+    return compute_insights(*arguments_of(all_said))
+
+
+def arguments_of(all_said: list[Object]) -> tuple[list[Any], Object, Object]:
+    """Reviews of which this was said, with an editorial file and annotations."""
     reviews = rated(*(said["rating"] for said in all_said))
     per_review = {}
     for review, said in zip(reviews, all_said, strict=True):
         review["text"] = said["text"]
         per_review[review["id"]] = said["by_hand"]
     annotations = annotated(reviews, *(said["by_model"] for said in all_said))
-    arguments = reviews, VOCABULARY | {"per_review": per_review}, annotations
-    before = json.dumps(arguments)
-    document = compute_insights(*arguments)
-    assert json.dumps(arguments) == before and "aliases" not in json.dumps(document)
+    return reviews, VOCABULARY | {"per_review": per_review}, annotations
+
+
+anything_said = given(all_said=st.lists(SAID, min_size=1, max_size=12))
+
+
+@anything_said
+def test_figures_of_aspects_equal_their_plain_definition(
+    all_said: list[Object],
+) -> None:
+    document = counted_from(all_said)
+
     for aspect in document["aspects"]:
         assert aspect_figures(all_said, aspect["id"]).items() <= aspect.items()
-    (desk,), (hana,) = document["topics"], document["entities"]["technicians"]
-    assert desk.keys() == {
-        "id",
-        "label",
-        "mention_count",
-        "score",
-        "example_review_ids",
-    }
+
+
+@anything_said
+def test_figures_of_topics_equal_their_plain_definition(all_said: list[Object]) -> None:
+    (desk,) = counted_from(all_said)["topics"]
+
     assert figures(all_said, "topics", "desk").items() <= desk.items()
+    counted = {"mention_count", "score", "example_review_ids"}
+    assert desk.keys() == {"id", "label", *counted}
+
+
+@anything_said
+def test_figures_of_people_equal_their_plain_definition(all_said: list[Object]) -> None:
+    (hana,) = counted_from(all_said)["entities"]["technicians"]
+
     assert figures(all_said, "technicians", "Hana I.").items() <= hana.items()
+
+
+@anything_said
+def test_the_overall_sentiment_equals_its_plain_definition(
+    all_said: list[Object],
+) -> None:
     stars = [of_stars(said["rating"]) for said in all_said]
     shares = {
         f"{name}_pct": percent(stars.count(name), len(stars)) for name in SENTIMENTS
     }
-    assert (
-        document["overall_sentiment"]
-        == {"score": mean([*map(score, all_said)])} | shares
-    )
+
+    overall = counted_from(all_said)["overall_sentiment"]
+
+    assert overall == {"score": mean([*map(score, all_said)]), **shares}
+
+
+@anything_said
+def test_counted_insights_are_valid_and_have_no_aliases(all_said: list[Object]) -> None:
+    document = counted_from(all_said)
+
     small.file_validator("InsightsFile").validate(document)
+    assert "aliases" not in json.dumps(document)
+
+
+@anything_said
+def test_counting_changes_none_of_its_arguments(all_said: list[Object]) -> None:
+    arguments = arguments_of(all_said)
+    before = json.dumps(arguments)
+
+    compute_insights(*arguments)
+
+    assert json.dumps(arguments) == before
 
 
 # ---- The sample ----
@@ -282,36 +322,84 @@ def test_the_sample_counted_from_its_own_annotations_has_its_own_figures() -> No
 # ---- Document ----
 
 
-def test_the_version_grows_with_every_change_and_an_edit_is_detected() -> None:
-    then = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    now = datetime(2026, 2, 1, tzinfo=UTC)
-    counted = compute_insights(SAMPLE)
+THEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+NOW = datetime(2026, 2, 1, tzinfo=UTC)
+COUNTED_SAMPLE = compute_insights(SAMPLE)
+FIRST_VERSION = insights.refresh_insights({}, COUNTED_SAMPLE, THEN)
+
+
+def test_the_first_version_is_stamped_and_sealed() -> None:
+    stamped = {
+        "version": 1,
+        "generated_at": "2026-01-02T03:04:05Z",
+        **COUNTED_SAMPLE,
+    }
+
+    assert stamped | {"counted_digest": value_digest(stamped)} == FIRST_VERSION
+
+
+def test_the_same_insights_are_the_same_version() -> None:
+    refreshed = insights.refresh_insights(FIRST_VERSION, COUNTED_SAMPLE, NOW)
+
+    assert refreshed == FIRST_VERSION
+
+
+def test_other_insights_are_the_next_version() -> None:
     later = compute_insights(SAMPLE[1:], {"own": 1})
-    first = insights.refresh_insights({}, counted, then)
-    stamped = {"version": 1, "generated_at": "2026-01-02T03:04:05Z"} | counted
-    assert first == stamped | {"counted_digest": value_digest(stamped)}
-    assert insights.refresh_insights(first, counted, now) == first
-    second = json.loads(json.dumps(insights.refresh_insights(first, later, now)))
-    assert (second["version"], second["generated_at"]) == (2, "2026-02-01T00:00:00Z")
-    assert insights.is_counted(second) and not insights.is_edited(second)
-    assert insights.is_edited(second | {"summary": "Best"}) and insights.is_edited(
-        stamped
-    )
-    assert not insights.is_counted(WRITTEN) and not insights.is_counted({"model": None})
+
+    second = insights.refresh_insights(FIRST_VERSION, later, NOW)
+
+    assert second["version"] == 2
+    assert second["generated_at"] == "2026-02-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_edited"),
+    [
+        pytest.param({}, False, id="as it was written"),
+        pytest.param({"summary": "Best"}, True, id="with a summary"),
+        pytest.param({"counted_digest": None}, True, id="without its digest"),
+    ],
+)
+def test_an_edit_of_counted_insights_is_detected(
+    changes: Object, is_edited: bool
+) -> None:
+    stored = json.loads(json.dumps(FIRST_VERSION)) | changes
+
+    assert insights.is_edited(stored) is is_edited
+
+
+@pytest.mark.parametrize(
+    ("document", "is_counted"),
+    [
+        pytest.param(FIRST_VERSION, True, id="counted"),
+        pytest.param(WRITTEN, False, id="by a person"),
+        pytest.param({"model": None}, False, id="by nobody"),
+    ],
+)
+def test_counted_insights_are_told_from_those_of_a_person(
+    document: Object, is_counted: bool
+) -> None:
+    assert insights.is_counted(document) is is_counted
 
 
 def test_means_use_exact_sums_and_are_never_minus_zero() -> None:
-    by_hand = {
-        "per_review": {
-            "999": {"score": 0.1},
-            "998": {"score": 0.2},
-            "997": {"score": -0.304},
-        }
-    }
-    score = compute_insights(rated(5, 5, 1), by_hand)["overall_sentiment"]["score"]
-    assert json.dumps(score) == "0.0"
-    scores = compute_insights(rated(4.6, 4.125))["per_review"]
-    assert (scores["999"]["score"], scores["998"]["score"]) == (0.8, 0.56)
+    scores = {"999": 0.1, "998": 0.2, "997": -0.304}
+    by_hand = {"per_review": {id: {"score": score} for id, score in scores.items()}}
+
+    document = compute_insights(rated(5, 5, 1), by_hand)
+
+    assert json.dumps(document["overall_sentiment"]["score"]) == "0.0"
+
+
+@pytest.mark.parametrize(
+    ("stars", "score"),
+    [pytest.param(4.6, 0.8, id="4.6"), pytest.param(4.125, 0.56, id="4.125")],
+)
+def test_a_score_of_stars_has_two_decimals(stars: float, score: float) -> None:
+    document = compute_insights(rated(stars))
+
+    assert document["per_review"]["999"]["score"] == score
 
 
 def test_every_month_between_the_first_and_the_last_is_there() -> None:
@@ -328,57 +416,82 @@ def test_every_month_between_the_first_and_the_last_is_there() -> None:
 
 
 TRENDS = [
-    ([5] * 10, [4] * 10, "improving"),
-    ([4] * 10, [5] * 10, "declining"),
-    ([5] * 9, [4] * 10, None),  # too few
-    ([5] * 10, [4] * 9, None),
-    ([5, 1] * 20, [4, 1] * 20, "stable"),  # within noise
-    ([5] * 8 + [3] * 2, [5] * 4 + [3] * 6, "stable"),  # 1.9 standard errors
-    ([5] * 8 + [3] * 2, [5] * 3 + [3] * 7, "improving"),  # 2.5 standard errors
-    ([4.2] * 10, [4] * 10, "improving"),  # 0.1 exactly, though not in binary
-    ([4] * 10, [4.2] * 10, "declining"),
-    ([4.1] * 10, [4] * 10, "stable"),
+    pytest.param([5] * 10, [4] * 10, "improving", id="better"),
+    pytest.param([4] * 10, [5] * 10, "declining", id="worse"),
+    pytest.param([5] * 9, [4] * 10, None, id="too few of late"),
+    pytest.param([5] * 10, [4] * 9, None, id="too few before"),
+    pytest.param([5, 1] * 20, [4, 1] * 20, "stable", id="within noise"),
+    pytest.param(
+        [5] * 8 + [3] * 2, [5] * 4 + [3] * 6, "stable", id="1.9 standard errors"
+    ),
+    pytest.param(
+        [5] * 8 + [3] * 2, [5] * 3 + [3] * 7, "improving", id="2.5 standard errors"
+    ),
+    # Which are not exact in binary.
+    pytest.param([4.2] * 10, [4] * 10, "improving", id="a fifth of a star more"),
+    pytest.param([4] * 10, [4.2] * 10, "declining", id="a fifth of a star less"),
+    pytest.param([4.1] * 10, [4] * 10, "stable", id="a tenth of a star"),
 ]
+
+
+def of_two_years(late: list[float], early: list[float]) -> list[Any]:
+    """Reviews of the two years that end with the newest month."""
+    late_days = ["2026-10-31", *["2025-11-01"] * (len(late) - 1)]
+    early_days = [["2025-10-31", "2024-11-01"][n % 2] for n in range(len(early))]
+    dated = zip([*late, *early], [*late_days, *early_days], strict=True)
+    return verified(
+        *(
+            small.review(f"{n}", rating=stars, date=day)
+            for n, (stars, day) in enumerate(dated)
+        )
+    )
 
 
 @pytest.mark.parametrize(("late", "early", "trend"), TRENDS)
 def test_the_trend_needs_enough_reviews_a_change_and_no_noise(
     late: list[float], early: list[float], trend: str | None
 ) -> None:
-    days = [
-        "2026-10-31",
-        *["2025-11-01"] * (len(late) - 1),
-        *["2025-10-31", "2024-11-01"] * len(early),
-    ]
-    dated = zip(
-        [*late, *early], days, strict=False
-    )  # two years that end with the newest month
-    reviews = [
-        small.review(f"{n}", rating=stars, date=day)
-        for n, (stars, day) in enumerate(dated)
-    ]
-    assert compute_insights(verified(*reviews))["temporal"]["trend"] == trend
+    document = compute_insights(of_two_years(late, early))
+
+    assert document["temporal"]["trend"] == trend
 
 
 # ---- Mentions, examples and phrases ----
 
 
-def test_only_aliases_count_once_per_review_and_not_in_replies() -> None:
-    reviews = texted("MS\nISHIKAWA, Tobi", "Hana I.", "Tobias", None)
-    replied = [
-        review | {"owner_reply": {"text": "Tobi thanks you"}} for review in reviews
-    ]
-    assert technician(replied, aliases=["Tobi", "ms Ishikawa"])["mention_count"] == 1
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        pytest.param("MS\nISHIKAWA came", 1, id="any case and blanks"),
+        pytest.param("Tobi, Tobi", 1, id="once in a review"),
+        pytest.param("Ms Ishikawa Tobi", 1, id="two aliases"),
+        pytest.param("Tobias", 0, id="a part of a word"),
+        pytest.param("Hana I.", 0, id="a label that is no alias"),
+        pytest.param(None, 0, id="no words"),
+    ],
+)
+def test_a_review_with_an_alias_counts_once(text: str | None, count: int) -> None:
+    person = technician(texted(text), aliases=["Tobi", "ms Ishikawa"])
+
+    assert person["mention_count"] == count
+
+
+def test_a_name_in_a_reply_is_no_mention() -> None:
+    (review,) = texted("Fine.")
+    review["owner_reply"] = {"text": "Tobi thanks you", "date": None}
+
+    assert technician([review], aliases=["Tobi"])["mention_count"] == 0
 
 
 LONG = "Hana " + "x" * 35
 SHORT = LONG[:-1]
-EXAMPLES = [  # stars and texts: L and S
-    ("5L 5L 5L 5L 5L 5L", "0123"),
-    ("5S 5L 5L 5L 5L 5L", "1234"),
-    ("5L 5L 5L 5L 5L 2S 1L", "0125"),  # the newest negative, however short
-    ("2L 5L 5L 5L 5L 5L 1L", "0123"),
-    ("5L 1S", "01"),
+# Stars and texts, long (L) or short (S), and the positions of the examples.
+EXAMPLES = [
+    pytest.param("5L 5L 5L 5L 5L 5L", "0123", id="the newest"),
+    pytest.param("5S 5L 5L 5L 5L 5L", "1234", id="no short ones"),
+    pytest.param("5L 5L 5L 5L 5L 2S 1L", "0125", id="the newest negative one"),
+    pytest.param("2L 5L 5L 5L 5L 5L 1L", "0123", id="a negative one among them"),
+    pytest.param("5L 1S", "01", id="few"),
 ]
 
 
@@ -396,17 +509,18 @@ def test_examples_are_the_newest_long_reviews_and_a_negative_one(
     assert examples == [reviews[int(position)]["id"] for position in chosen]
 
 
+# Judgements with phrases, newest first, and the phrases chosen.
 PHRASES = [
-    ("+a +b +c +d +e", "abcd"),  # the newest
-    ("+a +b +c +d +e +e", "eabc"),  # the most frequent first
-    ("+a +b +c +d -e", "abce"),  # the minority has a voice
-    ("-a -b -c -d +e", "abce"),
-    ("-a +b +c", "bca"),
-    ("0a +b", "ba"),
-    ("0a -b -c", "bca"),
-    ("+a +A +b", "ab"),  # the same in another case, as the newest writes it
-    ("+a -b", "ab"),
-    ("+a +b -c -d", "abcd"),
+    pytest.param("+a +b +c +d +e", "abcd", id="the newest"),
+    pytest.param("+a +b +c +d +e +e", "eabc", id="the most frequent first"),
+    pytest.param("+a +b +c +d -e", "abce", id="the minority has a voice"),
+    pytest.param("-a -b -c -d +e", "abce", id="a minority of praise"),
+    pytest.param("-a +b +c", "bca", id="the majority first"),
+    pytest.param("0a +b", "ba", id="praise before neutral"),
+    pytest.param("0a -b -c", "bca", id="criticism before neutral"),
+    pytest.param("+a +A +b", "ab", id="in another case, as the newest writes it"),
+    pytest.param("+a -b", "ab", id="one of each"),
+    pytest.param("+a +b -c -d", "abcd", id="two of each"),
 ]
 
 
@@ -428,38 +542,55 @@ def test_phrases_are_the_most_frequent_and_one_of_the_minority(
 
 FIGURES = ["mention_count", "average_rating", "score", "positive_pct"]
 FIGURES += [f"{sentiment}_count" for sentiment in SENTIMENTS]
+HANA_COUNTED = {"mention_count": 1, "average_rating": 5, "score": 1}
 KEPT = [
-    (
+    pytest.param(
         {"mention_count": 9, "score": -0.5},
         {"mention_count": 9, "score": -0.5},
-    ),  # no aliases: untouched
-    ({"aliases": None, "mention_count": 9}, {"mention_count": 9}),
-    *[({"aliases": ["Hana"], figure: 0.5}, {figure: 0.5}) for figure in FIGURES],
-    (
-        {"aliases": ["Hana"], "score": None},
-        {"mention_count": 1, "average_rating": 5, "score": 1},
+        id="two figures",
     ),
-    ({"aliases": ["Hana"], "example_review_ids": []}, {"example_review_ids": []}),
-    (
-        {"aliases": ["Hana"], "example_review_ids": None},
-        {"example_review_ids": ["999"]},
+    pytest.param(
+        {"aliases": None, "mention_count": 9}, {"mention_count": 9}, id="one figure"
     ),
-    (
-        {"aliases": ["Hana"], "top_phrases": ["y"], "own": 1},
-        {"top_phrases": ["y"], "own": 1},
-    ),
+    *[
+        pytest.param({"aliases": ["Hana"], figure: 0.5}, {figure: 0.5}, id=figure)
+        for figure in FIGURES
+    ],
 ]
 
 
 @pytest.mark.parametrize(("written", "kept"), KEPT)
-def test_an_entry_is_counted_unless_it_has_figures_of_its_own(
+def test_an_entry_with_a_figure_of_the_owner_is_published_as_it_is(
     written: Object, kept: Object
 ) -> None:
     person = technician(rated(5, text=LONG), **written)
-    assert kept.items() <= person.items() and "aliases" not in person
-    assert person.keys() == {"id", "label", *kept} or not any(
-        written.get(figure) for figure in FIGURES
-    )
+
+    assert person == {"id": "hana", "label": "Hana I.", **kept}
+
+
+COMPLETED = [
+    pytest.param({"score": None}, {"example_review_ids": ["999"]}, id="null is none"),
+    pytest.param(
+        {"example_review_ids": []}, {"example_review_ids": []}, id="no examples"
+    ),
+    pytest.param(
+        {"example_review_ids": None}, {"example_review_ids": ["999"]}, id="any examples"
+    ),
+    pytest.param(
+        {"top_phrases": ["y"], "own": 1},
+        {"example_review_ids": ["999"], "top_phrases": ["y"], "own": 1},
+        id="other keys",
+    ),
+]
+
+
+@pytest.mark.parametrize(("written", "shown"), COMPLETED)
+def test_an_entry_without_figures_is_counted_and_keeps_what_it_has(
+    written: Object, shown: Object
+) -> None:
+    person = technician(rated(5, text=LONG), aliases=["Hana"], **written)
+
+    assert person == {"id": "hana", "label": "Hana I.", **HANA_COUNTED, **shown}
 
 
 def test_what_a_person_wrote_is_kept_but_for_what_is_counted() -> None:
@@ -493,31 +624,48 @@ def test_what_a_person_wrote_is_kept_but_for_what_is_counted() -> None:
 # ---- Annotations ----
 
 
-def test_an_entry_without_aliases_has_figures_once_somebody_looked_for_it() -> None:
-    reviews = rated(5, 1, text="Hana")
-    failed = {"failed": "no answer"}
-    editorial = VOCABULARY | {"entities": {"services": [{"id": "s", "label": "S"}]}}
+WITH_SERVICE = VOCABULARY | {"entities": {"services": [{"id": "s", "label": "S"}]}}
+FAILED = {"failed": "no answer"}
 
-    def counts(*arguments: Any) -> list[Any]:
-        document = compute_insights(reviews, *arguments)
-        lists = [
-            document["aspects"],
-            document["topics"],
-            document["entities"]["services"],
-        ]
-        return [entry.get("mention_count") for entries in lists for entry in entries]
 
-    assert (
-        counts(editorial)
-        == counts(editorial, annotated(reviews, failed, failed))
-        == [None] * 4
-    )
-    annotations = annotated(
-        reviews, {"aspects": [praise()]}, failed, keys=["aspects/price", "topics/desk"]
-    )
-    assert counts(editorial, annotations) == [1, None, 0, None]
-    by_hand = {"per_review": {"999": {"aspects": []}, "gone": {"services": ["s"]}}}
-    assert counts(editorial | by_hand, annotations) == [0, 0, 0, None]
+def counts(*arguments: Any) -> list[Any]:
+    """How often two aspects, a topic and a service of WITH_SERVICE are mentioned."""
+    document = compute_insights(rated(5, 1, text="Hana"), *arguments)
+    listed = [
+        *document["aspects"],
+        *document["topics"],
+        *document["entities"]["services"],
+    ]
+    return [entry.get("mention_count") for entry in listed]
+
+
+def read(*lists: Object, keys: Any = None) -> Object:
+    """Annotations of the reviews of `counts`."""
+    return annotated(rated(5, 1, text="Hana"), *lists, keys=keys)
+
+
+def test_what_nobody_looked_for_has_no_figures() -> None:
+    assert counts(WITH_SERVICE) == [None] * 4
+
+
+def test_what_a_model_did_not_manage_to_read_has_no_figures() -> None:
+    assert counts(WITH_SERVICE, read(FAILED, FAILED)) == [None] * 4
+
+
+PARTLY_READ = read(
+    {"aspects": [praise()]}, FAILED, keys=["aspects/price", "topics/desk"]
+)
+
+
+def test_what_a_model_looked_for_has_figures() -> None:
+    assert counts(WITH_SERVICE, PARTLY_READ) == [1, None, 0, None]
+
+
+def test_a_kind_that_the_owner_lists_for_a_review_has_figures() -> None:
+    by_hand = {"999": {"aspects": []}, "gone": {"services": ["s"]}}
+    editorial = WITH_SERVICE | {"per_review": by_hand}
+
+    assert counts(editorial, PARTLY_READ) == [0, 0, 0, None]
 
 
 KEYS = vocabulary.entry_keys(VOCABULARY)
@@ -533,20 +681,39 @@ EDITED = [REVIEWS[0] | {"text": "Cheap!"}, REVIEWS[1]]
 
 def test_an_annotation_counts_while_its_review_has_the_text_read() -> None:
     document = compute_insights(EDITED, VOCABULARY, ANNOTATIONS)
+
+    per_review = document["per_review"]
     assert [entry.get("mention_count") for entry in document["aspects"]] == [1, 0]
-    assert [lists["technicians"] for lists in document["per_review"].values()] == [
-        [],
-        ["Hana I."],
-    ]
-    assert document["per_review"]["998"]["score"] == 0.5, "only a person may change it"
-    assert (
-        document["model"] == f"{COUNTED}{FROM_NAMES}; reviews read by m"
-        and insights.language_models(document) == "m"
-    )
-    failed = compute_insights(
-        REVIEWS, VOCABULARY, annotated(REVIEWS, *[{"failed": "no answer"}] * 2)
-    )
-    assert insights.language_models(failed) == insights.language_models({}) == ""
+    assert per_review["999"]["technicians"] == []
+    assert per_review["998"]["technicians"] == ["Hana I."]
+
+
+def test_only_a_person_may_change_the_score_of_a_review() -> None:
+    document = compute_insights(EDITED, VOCABULARY, ANNOTATIONS)
+
+    assert document["per_review"]["998"]["score"] == 0.5
+
+
+def test_insights_name_the_models_that_read() -> None:
+    document = compute_insights(EDITED, VOCABULARY, ANNOTATIONS)
+
+    assert document["model"] == f"{COUNTED}{FROM_NAMES}; reviews read by m"
+    assert insights.language_models(document) == "m"
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(
+            compute_insights(REVIEWS, VOCABULARY, annotated(REVIEWS, FAILED, FAILED)),
+            id="it failed",
+        ),
+        pytest.param({"model": "; reviews read by m"}, id="a person says so"),
+        pytest.param({}, id="nothing is said"),
+    ],
+)
+def test_no_model_is_named_where_none_has_read(document: Object) -> None:
+    assert insights.language_models(document) == ""
 
 
 @pytest.mark.parametrize(("reviews", "ids"), [(EDITED, ["998"]), ([], [])])
