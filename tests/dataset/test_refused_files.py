@@ -129,6 +129,10 @@ URLS += [f"https://s.example/{odd}" for odd in ("a b", "\n", "\x7f", "\u2028")]
 UNPRINTABLE_IDS = ["a\nb", "ab\n", "\x00", "\x7f", "a\x85", ".", ".."]
 
 
+OVER_FIVE = " is greater than the maximum of 5"
+UNDER_ONE = " is less than the minimum of 1"
+
+
 def wrong(place: str, reason: str, *values: Any) -> list[object]:
     """Cases: a place in a file, a value that is wrong there, and why."""
     return [
@@ -152,21 +156,33 @@ def wrong(place: str, reason: str, *values: Any) -> list[object]:
             " is not a whole number or null",
             *(1.5, True, "1"),
         ),
+        *wrong("reviews/aggregate_rating/rating_value", OVER_FIVE, 5.01),
+        *wrong("reviews/aggregate_rating/rating_value", UNDER_ONE, 0.99),
+        *wrong("reviews/aggregate_rating/best_rating", OVER_FIVE, 10),
+        *wrong("reviews/aggregate_rating/worst_rating", UNDER_ONE, 0),
         *wrong("reviews/reviews", " is not an array", {}, None),
         *wrong(f"{FIRST}/id", " is longer than 200 characters", "x" * 201),
         *wrong(f"{FIRST}/id", NO_ID, *UNPRINTABLE_IDS),
         *wrong("reviews/reviews/1/id", " is already the id of /reviews/0", "01A"),
-        *wrong(
-            f"{FIRST}/rating",
-            " is greater than the maximum of 5",
-            *(7, 5.0000001),
-        ),
-        *wrong(f"{FIRST}/rating", " is less than the minimum of 1", 0, 0.99, -3),
+        *wrong(f"{FIRST}/rating", OVER_FIVE, 7, 5.0000001),
+        *wrong(f"{FIRST}/rating", UNDER_ONE, 0, 0.99, -3),
         *wrong(f"{FIRST}/rating", " is not a number", "5", True, None),
         *wrong(f"{FIRST}/date", NO_DAY, *DAYS, *MOMENTS),
         *wrong(f"{FIRST}/source_url", NO_URL, *URLS),
         *wrong(f"{FIRST}/verified", " is not true or false or null", "yes", 1),
         *wrong("insights/temporal/trend", NO_TREND, "up"),
+        *wrong("insights/temporal/monthly/0/average_rating", OVER_FIVE, 5.5),
+        *wrong("insights/entities/services/0/average_rating", OVER_FIVE, 5.5),
+        *wrong(
+            "insights/entities/services/0/score",
+            " is greater than the maximum of 1",
+            *(1.01, 100),
+        ),
+        *wrong(
+            "insights/aspects/0/positive_pct",
+            " is greater than the maximum of 100",
+            100.1,
+        ),
     ],
 )
 def test_a_wrong_value_is_one_line(place: str, value: Any, reason: str) -> None:
