@@ -121,11 +121,7 @@ def subjects_of(insights: Object, reviews: Sequence[Object]) -> Subjects:
     judgements = _judgements(ids, annotations)
     mentions = _mentions(ids, annotations, reviews)
     mentions["aspects"] = _by_aspect(judgements)
-    served = frozenset(ids)
-    by_key: dict[str, Subject] = {}
-    for kind, entry in [*_entries(insights), *_unlisted(insights, mentions)]:
-        subject = _subject(kind, entry, mentions[kind], served, judgements)
-        by_key.setdefault(subject.key, subject)
+    by_key = _by_key(insights, mentions, frozenset(ids), judgements)
     subjects = by_key.values()
     return Subjects(
         by_key=by_key,
@@ -133,6 +129,20 @@ def subjects_of(insights: Object, reviews: Sequence[Object]) -> Subjects:
         judged=_judged_anyhow(judgements),
         words=sorted(frozenset().union(*(subject.words for subject in subjects))),
     )
+
+
+def _by_key(
+    insights: Object,
+    mentions: Mapping[str, ByName],
+    served: Ids,
+    judgements: Judgements,
+) -> dict[str, Subject]:
+    """The subjects; of two with one key the first, which the insights list."""
+    by_key: dict[str, Subject] = {}
+    for kind, entry in [*_entries(insights), *_unlisted(insights, mentions)]:
+        subject = _subject(kind, entry, mentions[kind], served, judgements)
+        by_key.setdefault(subject.key, subject)
+    return by_key
 
 
 def _entries(insights: Object) -> Iterator[tuple[str, Object]]:
