@@ -14,6 +14,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException, HTTPMessage
 from typing import Any, NamedTuple
@@ -119,8 +120,10 @@ def _response(status: int, fields: HTTPMessage, content: bytes) -> Response:
 
 def _moment_of(date: str | None) -> str:
     try:
-        return utc_text(parsedate_to_datetime(date or ""))
-    except ValueError:
+        moment = parsedate_to_datetime(date or "")
+        # Without a zone, -0000, it is UTC, too (RFC 5322, section 3.3).
+        return utc_text(moment.replace(tzinfo=moment.tzinfo or UTC))
+    except (ValueError, OverflowError):
         return ""
 
 

@@ -249,6 +249,17 @@ def test_google_s_reason_for_a_refusal_has_the_address_to_enable_an_api(
     assert MESSAGE in errors
 
 
+def test_reviews_that_no_importer_can_read_are_google_s_affair(shop, google):
+    # given
+    google.has([api_item(number, createTime="yesterday") for number in (1, 2, 3)])
+    # when
+    status, errors = shop.failed()
+    # then
+    assert status == EXIT_BAD_DATA
+    assert "This is how Google answers" in errors
+    assert "export it anew" not in errors
+
+
 def test_a_long_reason_is_cut(shop, google):
     # given
     google.answers["/accounts"] = lambda: error(403, "X", 501 * "x")

@@ -2,8 +2,9 @@
 
 import pytest
 
+from reviewslib.dataset.contract import shipped_contract
 from reviewslib.importer.google_faults import GoogleFault
-from reviewslib.importer.profile import hours_of, members_of
+from reviewslib.importer.profile import Followed, follow, hours_of, members_of
 
 
 def period(
@@ -70,3 +71,64 @@ def test_an_address_has_its_lines_joined():
 def test_another_shape_is_a_fault(profile):
     with pytest.raises(GoogleFault, match="another shape"):
         members_of(profile)
+
+
+# ---- Following ----
+
+
+def after(before: Followed, profile: dict[str, object]) -> Followed:
+    return follow(before.business, profile, before.digests, shipped_contract())
+
+
+NOTHING = Followed(business={"name": "Bó", "url": None}, digests={}, lines=[])
+SITE = {"title": "Bó", "websiteUri": "https://bo.example/"}
+
+
+def test_a_member_that_google_no_longer_has_is_null_again():
+    # given
+    filled = after(NOTHING, SITE)
+    # when
+    followed = after(filled, {"title": "Bó"})
+    # then
+    assert followed.business["url"] is None
+    assert followed.lines == ["business, after Google's profile: url"]
+
+
+def test_a_member_that_google_has_again_is_followed_again():
+    # given
+    emptied = after(after(NOTHING, SITE), {"title": "Bó"})
+    # when
+    followed = after(emptied, SITE)
+    # then
+    assert followed.business["url"] == "https://bo.example/"
+
+
+def test_a_name_stays_though_google_has_none():
+    # given
+    named = after(NOTHING._replace(business={"name": None}), SITE)
+    # when
+    followed = after(named, {})
+    # then
+    assert followed.business["name"] == "Bó"
+
+
+def test_what_the_owner_has_written_is_not_followed():
+    # given
+    mine = {"name": "Mine", "url": "https://mine.example/"}
+    # when
+    followed = after(NOTHING._replace(business=mine), SITE)
+    # then
+    assert followed.business == mine
+    assert followed.lines == []
+
+
+def test_an_address_of_nulls_is_one_that_was_never_filled():
+    # given
+    empty = {"name": "Bó", "address": {"street": None, "country": None}}
+    # when
+    followed = after(
+        NOTHING._replace(business=empty),
+        SITE | {"storefrontAddress": {"regionCode": "IS"}},
+    )
+    # then
+    assert followed.business["address"]["country"] == "IS"
