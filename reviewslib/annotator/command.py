@@ -37,6 +37,8 @@ from reviewslib.dataset.strict_json import Json, decode, encode
 from reviewslib.dataset.vocabulary import PROPOSED
 from reviewslib.terminal import CommandFailed, exit_status, say
 
+# The key of an EditorialFile for aspects that only one answer has.
+PROPOSED_ASPECTS = f"{PROPOSED}aspects"
 # Answers become keys of an EditorialFile.
 Merging = Callable[[list[Json]], dict[str, Json]]
 
@@ -76,32 +78,43 @@ class Reading:
                 "insights.json was not counted;"
                 " reviewsd-import --count moves it to editorial.json"
             )
-        prompt, reviews = self._task()
         if self._options.dry_run:
-            self._preview(prompt, reviews)
+            self._preview(*self._task())
             return
-        if prompt is prompts.VOCABULARY:
-            self._propose_vocabulary(reviews)
-            prompt, reviews = self._task()
-            if prompt is prompts.VOCABULARY:
-                say(
-                    "No two answers have an aspect in common: choose from the proposed."
-                )
-            if prompt is prompts.VOCABULARY or not self._options.yes:
+        if not self._has_vocabulary():
+            self._prepare_vocabulary()
+            if not self._has_vocabulary() or not self._options.yes:
                 say("Then give the same command again.")
                 return
         try:
-            self._annotate(prompt, reviews)
+            self._annotate(*self._task())
             if self._options.summary:
                 self._propose_summary()
         finally:
             # What was read is counted, however the reading ended.
             self._write_insights()
 
+    def _has_vocabulary(self) -> bool:
+        return bool(self._sources().editorial.get("aspects"))
+
+    def _prepare_vocabulary(self) -> None:
+        """Have aspects and topics proposed, unless the owner has some to choose from.
+
+        A timer must not pay for the same proposals every night.
+        """
+        if not self._sources().editorial.get(PROPOSED_ASPECTS):
+            self._propose_vocabulary(prompts.spread(self._sources().reviews))
+        if not self._has_vocabulary():
+            say(
+                f"{EDITORIAL_FILE} has no aspects that two answers have in common:"
+                f" move the right ones from {PROPOSED_ASPECTS} to aspects,"
+                f" or remove {PROPOSED_ASPECTS} to have others proposed."
+            )
+
     def _task(self) -> tuple[Prompt, Reviews]:
         """What the model is asked next: annotations, or first a vocabulary for them."""
         sources = self._sources()
-        if not sources.editorial.get("aspects"):
+        if not self._has_vocabulary():
             return prompts.VOCABULARY, prompts.spread(sources.reviews)
         unread = mentions.unread_reviews(*sources, again=self._options.again)
         prompt = prompts.annotation_prompt(sources.editorial)

@@ -516,23 +516,51 @@ def test_the_words_of_two_authors_stand_in_nothing_that_instructs_a_model(
     assert SAY not in json.dumps(snapshot.toolbox.declarations)
 
 
-def test_no_common_label_is_no_failure(practice: Practice) -> None:
+NOTHING_IN_COMMON = (
+    "editorial.json has no aspects that two answers have in common:"
+    " move the right ones from proposed_aspects to aspects,"
+    " or remove proposed_aspects to have others proposed.\n"
+    "Then give the same command again.\n"
+)
+
+
+@pytest.fixture
+def undecided(practice: Practice) -> Practice:
+    """A practice for which each answer names another aspect."""
     practice.write("editorial.json", {})
     labels = iter("abcdefgh")
     practice.server.behaviour = lambda request: completion(
         LABELS | {"aspects": [next(labels)], "topics": []}
     )
+    return practice
 
-    status = practice.run("--yes")
+
+def test_no_common_label_is_no_failure(undecided: Practice) -> None:
+    status = undecided.run("--yes")
 
     assert status == 0
-    assert practice.file("editorial.json").keys() == {
+    assert undecided.output.getvalue().endswith(NOTHING_IN_COMMON)
+    assert undecided.file("editorial.json").keys() == {
         "proposed_aspects",
         "proposed_entities",
     }
-    told = practice.output.getvalue()
-    assert "No two answers have an aspect in common" in told
-    assert told.endswith("Then give the same command again.\n")
+
+
+def test_the_model_is_not_asked_again_while_proposals_wait(undecided: Practice) -> None:
+    undecided.run("--yes")
+
+    again = undecided.read("--yes")
+
+    assert again == []
+    assert undecided.output.getvalue() == NOTHING_IN_COMMON
+
+
+def test_an_aspect_that_the_owner_chooses_is_read(undecided: Practice) -> None:
+    undecided.run()
+    undecided.server.behaviour = read_well
+    undecided.edit("editorial.json", aspects=[PRICE], proposed_aspects=[])
+
+    assert len(undecided.read()) == 30
 
 
 # ---- Options ----
