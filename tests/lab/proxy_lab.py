@@ -57,13 +57,17 @@ class Proxy:
         plain = socket.socket(socket.AF_INET6 if ":" in source else socket.AF_INET)
         if window_bytes:
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window_bytes)
-        plain.setsockopt(
-            socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
-        )  # head and body of a POST are two writes
+        # Head and body of a POST are two writes.
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         plain.settimeout(30)
-        plain.bind((source, 0))
-        plain.connect((LOOPBACK[plain.family], self.port))
-        return self.context.wrap_socket(plain, server_hostname="localhost")
+        try:
+            plain.bind((source, 0))
+            plain.connect((LOOPBACK[plain.family], self.port))
+            return self.context.wrap_socket(plain, server_hostname="localhost")
+        except OSError:
+            # A socket that nobody closes would be the failure that is reported.
+            plain.close()
+            raise
 
     def client(self, source: str = "127.0.0.1") -> "Client":
         """A client, which connects when it has something to ask."""
