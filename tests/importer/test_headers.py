@@ -349,7 +349,12 @@ def test_a_short_row_says_nothing_of_what_is_hidden(shop: Shop) -> None:
 
 @pytest.mark.parametrize(
     ("cell", "author"),
-    [("Null", "Null"), ("NULL", "Anonymous"), ("nan", "Anonymous"), ("", "Anonymous")],
+    [
+        pytest.param("Null", "Null", id="a name"),
+        pytest.param("NULL", "Anonymous", id="nothing, of a database"),
+        pytest.param("nan", "Anonymous", id="nothing, of pandas"),
+        pytest.param("", "Anonymous", id="nothing"),
+    ],
 )
 def test_null_is_a_name_and_a_databases_null_is_none(
     shop: Shop, cell: str, author: str

@@ -1,5 +1,6 @@
 """Files of a drop folder are waited for, left out or refused; the others are imported."""
 
+import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -68,23 +69,34 @@ def test_a_file_at_rest_is_not_waited_for(fresh: Path) -> None:
     assert clock.now == fresh.stat().st_ctime + 6
 
 
-def test_a_file_that_is_written_for_a_minute_is_left_and_named(
-    fresh: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    other = fresh.with_name("b.csv")
-    other.write_text(GOOD)
-    start = fresh.stat().st_ctime + 1
-    clock = Clock(start)
-    monkeypatch.setattr(
-        "reviewslib.importer.reading._changes",
-        lambda path: iter([clock.now if path == fresh else start - 60]),
-    )
+@pytest.fixture
+def written(fresh: Path) -> Clock:
+    """A clock at whose every step somebody writes a file; another lies beside it."""
+    fresh.with_name("b.csv").write_text(GOOD)
 
-    exports, skipped = found(fresh, clock)
+    def write(now: float) -> None:
+        os.utime(fresh, (now, now))
+
+    return Clock(fresh.stat().st_ctime + 1, happens=write)
+
+
+def test_a_file_that_is_written_for_a_minute_is_left_and_named(
+    fresh: Path, written: Clock
+) -> None:
+    start = written.now
+
+    _, skipped = found(fresh, written)
+
+    assert skipped == [f"{fresh}: it is still being written; the next run imports it"]
+    assert written.now == start + 60
+
+
+def test_beside_a_file_that_is_being_written_the_others_are_read(
+    fresh: Path, written: Clock
+) -> None:
+    exports, _ = found(fresh, written)
 
     assert exports == 1
-    assert skipped == [f"{fresh}: it is still being written; the next run imports it"]
-    assert clock.now == start + 60
 
 
 def test_a_download_that_is_not_finished_is_named(shop: Shop) -> None:
@@ -131,14 +143,11 @@ def test_a_bad_file_is_named_and_the_exit_status_says_so(
 
     status = stored.run("--drop", path.parent)
 
-    (line,) = [
-        line
-        for line in stored.output().out.splitlines()
-        if line.startswith("refused: ")
-    ]
+    lines = stored.output().out.splitlines()
+    (refused,) = [line for line in lines if line.startswith("refused: ")]
     assert status == EXIT_BAD_DATA
-    assert str(path) in line
-    assert reason in line
+    assert str(path) in refused
+    assert reason in refused
 
 
 def test_beside_a_bad_file_nothing_is_removed(stored: Shop) -> None:
@@ -194,22 +203,6 @@ def test_a_page_of_too_many_arrays_is_refused_before_it_is_decoded(shop: Shop) -
     path = shop.file("a.json", b'{"reviews":[' + b"[" * 1_000_001)
 
     assert "objects and arrays" in shop.refused(path, "--name", "B")
-
-
-BOUNDS = [
-    pytest.param(b"Ann," * 1_001, "more than 1,000 cells in a row", id="cells"),
-    pytest.param(b"\n" * 1_000_001 + b"x", "more than 1,000,000 lines", id="lines"),
-    pytest.param(b'"' + b"x" * 70_000 + b'"', "characters", id="characters of a cell"),
-]
-
-
-@pytest.mark.parametrize(("content", "reason"), BOUNDS)
-def test_a_table_is_bounded_while_it_is_read(
-    shop: Shop, content: bytes, reason: str
-) -> None:
-    path = shop.file("a.csv", GOOD.encode() + content)
-
-    assert reason in shop.refused(path, "--name", "B")
 
 
 def test_a_name_is_bounded(shop: Shop) -> None:
