@@ -301,9 +301,10 @@ def subjects_named(
     """
     name = loose_value(value)
     candidates = list(subjects)
-    with_key = [subject for subject in candidates if loosen(subject.key) == name]
-    if with_key:
-        return with_key
+    if "/" in name:
+        with_key = [it for it in candidates if loosen(it.key) == name]
+        if with_key:
+            return with_key
     exact = [subject for subject in candidates if name in subject.names]
     if exact:
         return exact
