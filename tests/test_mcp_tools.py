@@ -572,6 +572,15 @@ def test_descriptions_say_what_to_ask_first_with_these_data(
     assert begin in descriptions(toolbox)["search_reviews"]
 
 
+def test_descriptions_name_three_examples() -> None:
+    aspects = [{"id": id, "label": id.upper(), "mention_count": 1} for id in "abcd"]
+    toolbox = toolbox_with(a_file(review()), {"aspects": aspects})
+
+    described = descriptions(toolbox)["get_aspect_sentiment"]
+
+    assert ", such as A or B or C: how many" in described
+
+
 @pytest.mark.parametrize(
     ("file", "is_named"), [(a_file(review()), True), (a_file(), False)]
 )
