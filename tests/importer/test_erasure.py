@@ -332,6 +332,15 @@ def test_a_name_that_nobody_has_is_a_question_with_the_nearest(rose: Shop) -> No
     assert "say --anyway as well" in told
 
 
+def test_the_five_nearest_names_are_offered(shop: Shop) -> None:
+    reviews = [by(f"Camille Rou{letter}", n) for n, letter in enumerate("abcdefg")]
+    shop.take(shop.page(*reviews), "--name", "B")
+
+    told = shop.refused("--forget-author", "Camille Roux")
+
+    assert told.count("\n  Camille Rou") == 5
+
+
 def test_a_name_that_nobody_has_is_kept_away_when_told_to(rose: Shop) -> None:
     told = rose.told("--forget-author", "Nobody Yet", "--anyway")
     rose.take(rose.page(by("Nobody Yet", 40)))
