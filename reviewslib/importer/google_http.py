@@ -96,7 +96,8 @@ def exchange(
         with _opener().open(request, timeout=TIMEOUT_SECONDS) as answer:
             content = answer.read(MAX_ANSWER_BYTES + 1)
             return _response(answer.status, answer.headers, content)
-    except (OSError, HTTPException) as error:
+    # A ValueError is about an address of a proxy, which may have a password.
+    except (OSError, HTTPException, ValueError) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
         kind = type(reason).__name__ if isinstance(reason, Exception) else "no network"
         raise no_answer(

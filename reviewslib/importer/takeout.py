@@ -104,11 +104,12 @@ class _Reading:
         locations = {record.location for record in records if record.location}
         if not locations:
             locations = _location_of(member)
-        if BATCH_KEY not in document:
-            self.export.pages += _existing(records)
-            total = document.get("totalReviewCount")
-            if isinstance(total, int):
-                self.export.totals |= dict.fromkeys(locations, total)
+        if BATCH_KEY in document:
+            return
+        self.export.pages += _existing(records)
+        total = document.get("totalReviewCount")
+        if isinstance(total, int):
+            self.export.totals |= dict.fromkeys(locations, total)
         if member.path.name.lower() == FIRST_PAGE:
             self.covered |= locations
 

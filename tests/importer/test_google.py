@@ -264,6 +264,23 @@ def test_a_run_asks_for_200_reviews_and_the_next_for_the_others(shop, google):
     assert sorted(first + second) == [*range(1, 261)]
 
 
+@pytest.mark.parametrize("number, is_written", [(200, False), (201, True)])
+def test_answers_are_remembered_if_a_run_could_not_ask_for_all(
+    shop, google, number: int, is_written: bool
+):
+    # given
+    google.has(range(1, 251))
+    shop.ask()
+    google.unlisted = {f"AbFvOq{n:04}" for n in range(1, number + 1)}
+    google.totals[PLACE] = 250
+    before = shop.state["reviews"]
+    later(google, 2)
+    # when
+    shop.ask()
+    # then
+    assert (shop.state["reviews"] != before) is is_written
+
+
 def test_what_the_brake_holds_is_not_asked_for_again(shop, google):
     # given
     google.has(range(1, 301))

@@ -1,17 +1,20 @@
 """Imports from Google over TLS: certificates, a proxy, redirects, lists without an end."""
 
 import json
+import sys
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
 import trustme
+from lab.export_lab import ZONE
 from lab.google_lab import FakeGoogle, GoogleShop, Proxy
 
+from reviewslib.importer import command
 from reviewslib.importer.google_client import Connection
 from reviewslib.importer.google_http import Endpoints
-from reviewslib.terminal import EXIT_FAILURE
+from reviewslib.terminal import EXIT_FAILURE, EXIT_SUCCESS
 
 HOSTS = (
     "oauth2.googleapis.com",
@@ -100,18 +103,50 @@ def test_through_the_proxy_google_s_four_hosts_alone_are_asked(
     assert proxy.hosts == {f"{host}:443" for host in HOSTS}
 
 
-def test_a_proxy_that_is_not_there_is_named_as_the_way_on(
-    shop, google, environment, certificates
+@pytest.mark.parametrize(
+    "proxy",
+    [
+        pytest.param("http://ann:hidden@127.0.0.1:9", id="not there"),
+        pytest.param("http:/ann:hidden@x", id="no address"),
+        pytest.param("http://ann:hidden@127.0.0.1:port", id="no port"),
+        pytest.param("http://ann:hidden@exa mple", id="no host"),
+    ],
+)
+def test_a_proxy_that_does_not_serve_is_named_as_the_way_on(
+    shop, google, environment, certificates, proxy
 ):
     # given
     environment.setenv("SSL_CERT_FILE", str(certificates))
-    environment.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    environment.setenv("HTTPS_PROXY", proxy)
     # when
     status, errors = shop.failed()
     # then
     assert status == EXIT_FAILURE
     assert "HTTPS_PROXY" in errors
+    assert "hidden" not in errors
     assert google.requests == []
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_a_terminal_is_told_how_far_a_long_list_is(
+    shop, google, environment, certificates, is_terminal
+):
+    # given
+    google.has(range(1, 121))
+    environment.setenv("SSL_CERT_FILE", str(certificates))
+    key = json.loads(google.key) | {"token_uri": Endpoints().token}
+    shop.key.write_text(json.dumps(key))
+    words = ["--google", str(shop.key), "--data", str(shop.data), "--zone", ZONE]
+    environment.setattr(sys.stderr, "isatty", lambda: is_terminal, raising=False)
+    # when
+    with Proxy(google.port) as proxy:
+        environment.setenv("HTTPS_PROXY", proxy.url)
+        status = command.main(words)
+    # then
+    said = shop.output().err.splitlines()
+    numbers = ["50", "100", "120"] if is_terminal else []
+    assert status == EXIT_SUCCESS
+    assert said == [f"Bó's Bakarí: {number} reviews" for number in numbers]
 
 
 # ---- Answers that lead elsewhere, or nowhere ----

@@ -1,5 +1,7 @@
 """Merging what Google says: replies by state, one review of a person and a place, 404s."""
 
+import json
+
 import pytest
 from lab.export_lab import (
     PLACE,
@@ -14,6 +16,9 @@ from lab.export_lab import (
     takeout_id,
 )
 
+OTHER = "22"
+BOTH = ("--location", PLACE, "--location", OTHER)
+TITLES = ("--name", "Bó")
 REPLY = {"comment": "Takk", "updateTime": moment(9)}
 
 
@@ -65,6 +70,33 @@ def test_a_pending_reply_leaves_the_stored_one(shop):
     assert shop.only()["owner_reply"]["text"] == "Takk"
 
 
+def batch_page(*items: Item) -> str:
+    """A page of `locations:batchGetReviews`."""
+    entries = [{"name": f"accounts/9/locations/{PLACE}", "review": it} for it in items]
+    return json.dumps({"locationReviews": entries})
+
+
+def test_a_page_of_many_locations_is_imported(shop):
+    # when
+    shop.take(shop.file("p.json", batch_page(api_item(1), api_item(2))), *TITLES)
+    # then
+    assert shop.numbers() == {1, 2}
+
+
+@pytest.mark.parametrize("flags", [(), ("--complete",)], ids=["alone", "complete"])
+@pytest.mark.parametrize(
+    "name", ["p.json", "takeout-20260101T000000Z-001/reviews.json"]
+)
+def test_a_page_of_many_locations_speaks_for_nothing(shop, name, flags):
+    # given
+    shop.take(shop.takeout(20, [1, 2]))
+    # when
+    page = shop.file(name, batch_page(api_item(1)))
+    shop.take(page.parent if "/" in name else page, "--allow-removals", *flags)
+    # then
+    assert shop.numbers() == {1, 2}
+
+
 @pytest.mark.parametrize("second", [0, 1], ids=["equal moments", "a second apart"])
 def test_takeout_and_api_have_one_review_of_a_person_and_a_place(shop, second):
     # given
@@ -102,11 +134,6 @@ def test_an_erased_review_stays_away_a_second_apart(shop):
     shop.take(shop.page(api_item(1, createTime=moment(1, 1))))
     # then
     assert [*shop.reviews] == [takeout_id(2)]
-
-
-OTHER = "22"
-BOTH = ("--location", PLACE, "--location", OTHER)
-TITLES = ("--name", "Bó")
 
 
 def late(number: int, place: str = PLACE) -> Item:
