@@ -83,7 +83,7 @@ def _name_of_business(stored: Stored, locations: Locations, options: Options) ->
     if len(titles) == 1:
         return min(titles)
     lines = [
-        "The files do not name the business:",
+        "What is imported does not name the business:",
         *listed(sorted(titles)),
         "Give its name once.",
     ]

@@ -239,7 +239,7 @@ def test_a_dry_run_reports_and_writes_nothing(shop: Shop) -> None:
 def test_a_dry_run_asks_what_an_import_asks(shop: Shop) -> None:
     told = shop.refused(shop.page(item(1)), "--dry-run")
 
-    assert told.startswith("The files do not name the business:")
+    assert told.startswith("What is imported does not name the business:")
     assert not shop.data.exists()
 
 

@@ -39,7 +39,9 @@ def shop(tmp_path):
 )
 def test_only_approved_replies_are_published(shop, state, is_published):
     # given
-    reply = REPLY | ({"reviewReplyState": state} if state else {})
+    reply = dict(REPLY)
+    if state:
+        reply["reviewReplyState"] = state
     # when
     shop.take(shop.page(api_item(1, reviewReply=reply)), "--name", "Bó")
     # then

@@ -32,7 +32,7 @@ WEEKS = 36
 DAYS_OF_WEEK = 9  # so that the weeks fill a year
 # What is asked of the owner is answered, and many removals are allowed.
 ANSWERS = ("--name", "Bó", "--zone", ZONE, "--allow-removals")
-CHOICE = [word for place in PLACES for word in ("--location", place)]
+CHOICE = ("--location", PLACE, "--location", OTHER_PLACE)
 FILES = ("import-state.draft.json", "reviews.json", "import-state.json")
 
 

@@ -932,5 +932,7 @@ def test_a_location_that_nothing_is_of_is_a_question_with_the_known_ones(
 def test_the_name_of_the_business_is_a_question(shop: Shop) -> None:
     told = shop.refused(shop.takeout(9, [item(1)], title=""))
 
-    assert told.startswith("The files do not name the business:\nGive its name once.\n")
+    assert told.startswith(
+        "What is imported does not name the business:\nGive its name once.\n"
+    )
     assert "\n  --name 'YOUR BUSINESS'\n" in told
