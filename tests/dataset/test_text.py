@@ -144,7 +144,8 @@ def test_dots_commas_and_hyphens_end_the_words_of_a_name(name: str, words: str) 
 
 # ---- Words and their beginnings ----
 
-loose = st.text("abcde", min_size=1, max_size=9)
+# Of few letters, so that many words begin alike.
+loose = st.text("ab", min_size=1, max_size=10)
 sorted_lists = st.lists(loose, max_size=12).map(lambda words: sorted(set(words)))
 
 
@@ -166,6 +167,21 @@ def test_words_are_alike_but_for_an_ending(words: list[str], word: str) -> None:
     expected = {other for other in words if plain.are_alike(word, other)}
 
     assert alike(word, words) == expected
+
+
+@pytest.mark.parametrize(
+    ("word", "other", "are_alike"),
+    [
+        pytest.param("abcdefgh", "abcdefghijk", True, id="three letters more"),
+        pytest.param("abcdefgh", "abcdefghijkl", False, id="four letters more"),
+        pytest.param("abcdefgh", "abcdeixyzw", False, id="another stem"),
+        pytest.param("abcd", "abce", False, id="the fourth letter"),
+        pytest.param("abcde", "abcdf", True, id="the last letter"),
+    ],
+)
+def test_an_ending_has_three_letters(word: str, other: str, are_alike: bool) -> None:
+    assert (alike(word, [other]) == {other}) is are_alike
+    assert (alike(other, [word]) == {word}) is are_alike
 
 
 def test_words_of_texts_are_letters_digits_and_underscores() -> None:
