@@ -356,6 +356,24 @@ def test_new_query_strings_on_a_document_write_it_once(nginx: Proxy) -> None:
     assert len(large) == 1
 
 
+def test_a_page_that_many_want_at_once_is_computed_once(tmp_path: Path) -> None:
+    line = " GET /reviews "
+
+    with (
+        daemon("--no-hub", "--access-log") as service,
+        running_proxy(tmp_path, "nginx", [service.port], **PATIENT) as proxy,
+    ):
+        with simultaneous(
+            proxy, request("/reviews"), OTHERS, patience_seconds=30
+        ) as held:
+            accepted, _ = held
+        wait_for("line of the log", lambda: line in service.log())
+        computed = service.log().count(line)
+
+    assert accepted == len(OTHERS)
+    assert computed == 1
+
+
 def test_large_responses_for_ever_new_urls_are_not_cached(nginx: Proxy) -> None:
     _, _, body = nginx.ask("/api/reviews/since/2000-01-01")
 

@@ -76,6 +76,11 @@ cd /clone
 INSTALL = f"""
 {shell_block("README.md", "umask 022")}
 search {DOMAIN} proxied
+# Until then nginx's old workers answer with Debian's page.
+for _ in $(seq 50); do
+  curl -i --resolve {DOMAIN}:80:127.0.0.1 http://{DOMAIN}/reviews?page=2 > /out/plain_http
+  grep -q {DOMAIN} /out/plain_http && break; sleep 0.1
+done
 awk '/^[[:space:]]*worker_[rc]/ {{print $2}}' /etc/nginx/nginx.conf \
   > /out/nginx_connections
 stat -Lc '%a' /var/lib/reviewsd > /out/state_mode
@@ -84,6 +89,10 @@ cat /proc/$(property MainPID)/status > /out/process
 RELOAD_AND_CRASH = f"""
 process=$(property MainPID)
 systemctl reload reviewsd && test $process = $(property MainPID) && echo yes > /out/reloaded
+for _ in $(seq 50); do
+  journalctl -u reviewsd --no-pager | grep "changed: nothing" > /out/read_again && break
+  sleep 0.1
+done
 systemctl kill --signal=KILL reviewsd
 for _ in $(seq 100); do test "$(property NRestarts)" = 1 && break; sleep 0.1; done
 systemctl start reviewsd && search {DOMAIN} restarted
@@ -96,6 +105,12 @@ for _ in $(seq 50); do
 done
 search {DOMAIN} beside_the_bakery
 ls -d /var/lib/reviewsd /var/lib/reviewsd-bakery > /out/two_states
+sed 's/Larkspur Hollow/The Bakery/' data/reviews.json > /srv/reviews-bakery/reviews.json
+systemctl reload reviewsd@bakery
+for _ in $(seq 50); do
+  curl http://127.0.0.1:8090/reviews.json | grep -o "The Bakery" > /out/own_data && break
+  sleep 0.1
+done
 systemctl stop reviewsd@bakery
 """
 BACKUP_AND_LOSS = f"""
@@ -131,6 +146,7 @@ stat -c %U /srv/reviews-drop > /out/drop_owner
 rm /srv/reviews/reviews.json
 install -m 600 -o nobody /out/{EXPORT} /srv/reviews-drop
 for _ in $(seq 300); do test -e /srv/reviews/reviews.json && break; sleep 0.1; done
+test -e /srv/reviews/reviews.json && echo yes > /out/noticed
 # Returns when it is done.
 systemctl start reviewsd-import
 systemctl restart reviewsd
@@ -313,7 +329,15 @@ def test_the_service_answers_through_nginx(
             r"^32768;\n16384;$",
             id="nginx has the connections of the README",
         ),
+        pytest.param(
+            "plain_http",
+            rf"^HTTP/1.1 301 (.|\n)*\nLocation: https://{DOMAIN}/reviews\?page=2\s",
+            id="plain http leads to the same page",
+        ),
         pytest.param("reloaded", "^yes$", id="a reload keeps the process"),
+        pytest.param(
+            "read_again", "reloaded 160 reviews", id="a reload reads the files again"
+        ),
         pytest.param(
             "second", '"subscriptions": ?null', id="a second instance has no hub"
         ),
@@ -350,6 +374,8 @@ def test_the_service_answers_through_nginx(
             r"^\S+\n\S+-bakery$",
             id="each business has a state of its own",
         ),
+        pytest.param("own_data", "^The Bakery", id="each business has data of its own"),
+        pytest.param("noticed", "^yes$", id="an export in the drop folder is noticed"),
         pytest.param(
             "moved_state",
             r"^reviewsd 700\nreviewsd 600$",

@@ -9,6 +9,8 @@ nginx: paths - both proxies - restarts - Caddy - without an instance.
 import json
 import os
 import re
+import socket
+import ssl
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -368,6 +370,22 @@ def test_the_health_path_is_hidden_from_others(proxy: Proxy) -> None:
 
     assert status == 403
     assert b'"status"' not in body
+
+
+def test_browsers_are_offered_http_1_1_alone(proxy: Proxy) -> None:
+    # Caddy 2.6 never ends an HTTP/2 stream whose client is slow.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(["h2", "http/1.1"])
+
+    with (
+        socket.create_connection(("127.0.0.1", proxy.port)) as plain,
+        context.wrap_socket(plain, server_hostname="localhost") as connection,
+    ):
+        chosen = connection.selected_alpn_protocol()
+
+    assert chosen == "http/1.1"
 
 
 # ---- Restarts ----
