@@ -69,10 +69,7 @@ def ask_google(
     listings = [_listing_of(place, client, stored) for place in present]
     exports = list[Export]()
     for place, listing in zip(present, listings, strict=True):
-        export = Export("Google", options, contract)
-        export.titles[place.location] = place.title
-        add_listing(export, listing)
-        exports.append(export.finish())
+        exports.append(_export_of(place, listing, options, contract))
     exports[0].urgent_notes += _lost(places, chosen, stored)
     profile = None
     if len(chosen) == 1:
@@ -84,6 +81,16 @@ def ask_google(
         profile=profile,
         is_cut=any(listing.is_cut for listing in listings),
     )
+
+
+def _export_of(
+    place: Place, listing: Listing, options: Options, contract: Contract
+) -> Export:
+    """Raises BadData for a time of the future, and NeedsDecision for many faults."""
+    export = Export("Google", options, contract)
+    export.titles[place.location] = place.title
+    add_listing(export, listing)
+    return export.finish()
 
 
 # ---- Accounts and locations ----
