@@ -1,4 +1,7 @@
-"""Settings and fixtures of all tests; property tests have no deadline, since machines differ in speed."""
+"""Settings and fixtures of all tests.
+
+Property tests have no deadline, since machines differ in speed.
+"""
 
 import difflib
 from collections.abc import Callable, Iterator
@@ -25,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def assert_reviewed(request: pytest.FixtureRequest) -> Callable[[Path, str], None]:
-    """Compares a text with the reviewed file at a path, which --write-snapshots writes."""
+    """Compares a text with a reviewed file, which --write-snapshots writes."""
 
     def check(path: Path, made: str) -> None:
         if request.config.getoption("--write-snapshots"):

@@ -380,6 +380,12 @@ def test_a_number_without_bounds_may_be_any() -> None:
     assert read_arguments(FEW, arguments) == arguments
 
 
+def test_who_takes_no_argument_says_so() -> None:
+    issues = issues_of(read_arguments, {}, {"limit": 5})
+
+    assert issues == [Issue("limit", "5", "unknown parameter; none is accepted")]
+
+
 # ---- Unknown names -------------------------------------------------------------------
 
 NINETEEN_OTHERS = [f"Person {letter}" for letter in "ABCDEFGHIJKLMNOPQRS"]

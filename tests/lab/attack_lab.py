@@ -1,7 +1,7 @@
-"""Attacks of one client through the proxy, and their effect on other clients; `bench/` uses this module, too.
+"""Attacks of one client through the proxy, and their effect on other clients.
 
-An attack is a context manager that lasts as long as its block. All clients are on this machine. Those with
-addresses of IPv6 need a network of their own (`tools.own_network`).
+An attack is a context manager that lasts as long as its block. All clients are on this
+machine. Those with addresses of IPv6 need a network of their own (`tools.own_network`).
 
 Sections: Clients - Connections - Attacks - Others
 """
@@ -69,7 +69,7 @@ def connections_held(port: int) -> int:
 
 @contextmanager
 def connections(port: int, sent: Iterable[bytes]) -> Iterator[None]:
-    """One connection to a daemon for each element of `sent`; it sends that element and reads nothing."""
+    """A connection for each element of `sent`, which it sends; it reads nothing."""
     with ExitStack() as stack:
         for number, content in enumerate(sent):
             one = stack.enter_context(socket.socket())
@@ -89,7 +89,7 @@ def connections(port: int, sent: Iterable[bytes]) -> Iterator[None]:
 
 
 def is_refused(connection: SSLSocket, patience_seconds: float) -> bool:
-    """Whether the first response is a 429; False if no response comes within this time."""
+    """Whether the first response is a 429; False if none comes within this time."""
     connection.settimeout(patience_seconds)
     with suppress(OSError):
         return connection.recv(12).endswith(b" 429")
@@ -100,7 +100,7 @@ def is_refused(connection: SSLSocket, patience_seconds: float) -> bool:
 def simultaneous(
     proxy: Proxy, content: bytes, sources: Iterable[str], patience_seconds: float = 0
 ) -> Iterator[tuple[int, float]]:
-    """Send a request from every source at the same time; of the responses only the status is read.
+    """Send a request from every source at once; only the status is read.
 
     Yields how many of the requests nginx accepted, and how many seconds this took.
     """
@@ -153,7 +153,8 @@ def requests(
 ) -> Iterator[Counter[int]]:
     """Requests without end, on one connection from every source.
 
-    Yields the numbers of responses by status, 0 for no response. `#` in the path becomes a new number.
+    Yields the numbers of responses by status, 0 for no response. `#` in the path
+    becomes a new number.
     """
     statuses: Counter[int] = Counter()
     ended = threading.Event()
@@ -181,7 +182,7 @@ def requests(
 
 @contextmanager
 def in_another_process(attack: AbstractContextManager[object]) -> Iterator[None]:
-    """An attack in a process of its own, so that it does not delay the threads of this process."""
+    """An attack in a process of its own, so that it delays no thread of this one."""
     fork = multiprocessing.get_context("fork")
     begun = fork.Event()
     ended = fork.Event()
@@ -205,7 +206,9 @@ def in_another_process(attack: AbstractContextManager[object]) -> Iterator[None]
 
 
 def others(proxy: Proxy, seconds: float = 0) -> list[tuple[int, float]]:
-    """Status and milliseconds of consecutive requests of OTHERS, for `seconds`, and at least 25 of them.
+    """Status and milliseconds of requests of OTHERS, one after the other.
+
+    For `seconds`, and at least 25 of them.
 
     A client keeps its connection. A request without a response has status 0.
     """

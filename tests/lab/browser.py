@@ -33,7 +33,8 @@ OFFLINE += ["--disable-component-update", "--no-first-run"]
 OFFLINE += ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
 
 
-# What the tests ask a page about: elements, and the style and the edges of the first one.
+# What the tests ask a page about: elements, and the style and the edges of the first
+# one.
 HELPERS = """const all = selector => [...document.querySelectorAll(selector)];
     const style = selector => getComputedStyle(document.querySelector(selector));
     const box = selector => document.querySelector(selector).getBoundingClientRect();"""

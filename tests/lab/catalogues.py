@@ -24,14 +24,14 @@ TAGS = sorted(path.stem for path in DIRECTORY.glob("*.po"))
 
 HEADER = r"""# The messages of reviewsd's pages, badge, frame and feeds.
 #
-# A message is plain text: never write HTML. Keep every placeholder such as %(name)s as it
-# is; it may stand anywhere in the sentence. A percent sign is %%.
-# Names, places and websites are put in as they are and cannot be bent. If your language
-# would bend or elide them, write a neutral form: "Reply: %(business)s" for "Reply from
-# %(business)s", "%(n)s ★ · %(author)s" for "%(n)s stars from %(author)s", "%(trade)s ·
-# %(town)s" for "%(trade)s in %(town)s", "Reviews: %(name)s" for "Reviews of %(name)s".
-# "verified" means checked; it must not become "genuine" or "authentic": that is a claim in
-# law. Labels are those of the big review sites of your country, and readers are addressed
+# A message is plain text: never write HTML. Keep every placeholder such as %(name)s as
+# it is; it may stand anywhere in the sentence. A percent sign is %%. Names, places and
+# websites are put in as they are and cannot be bent. If your language would bend or
+# elide them, write a neutral form: "Reply: %(business)s" for "Reply from %(business)s",
+# "%(n)s ★ · %(author)s" for "%(n)s stars from %(author)s", "%(trade)s · %(town)s" for
+# "%(trade)s in %(town)s", "Reviews: %(name)s" for "Reviews of %(name)s". "verified"
+# means checked; it must not become "genuine" or "authentic": that is a claim in law.
+# Labels are those of the big review sites of your country, and readers are addressed
 # politely.
 #
 # Made by extraction; see CONTRIBUTING.md.

@@ -1,7 +1,8 @@
 """Damaged tables, pages and archives, and their import in one process.
 
-`python tests/lab/damaged_files.py 20000` imports so many under a limit of 1 GB, and names
-each that ends in another way than a report, a question or a refusal, or takes too long.
+`python tests/lab/damaged_files.py 20000` imports so many under a limit of 1 GB, and
+names each that ends in another way than a report, a question or a refusal, or takes too
+long.
 """
 
 import io

@@ -1,9 +1,9 @@
 """Data sets: the sample as a dataset, and the files of eight owners for the snapshots.
 
 The owners are those of the sample, of eight bare reviews, of one review, of none, of
-3,000, and three who write German, Hebrew and Japanese. Their files are the same in every
-run and stand in `data_sets/`; the largest is made of parts in such a file, which repeat,
-and the insights of the three are counted from an `editorial.json`.
+3,000, and three who write German, Hebrew and Japanese. Their files are the same in
+every run and stand in `data_sets/`; the largest is made of parts in such a file, which
+repeat, and the insights of the three are counted from an `editorial.json`.
 
 Sections: datasets - owners - the bakery with 3,000 reviews - directories.
 """

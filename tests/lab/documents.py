@@ -1,4 +1,4 @@
-"""The documents of the repository as data: blocks of programs, commands, tables, links."""
+"""The documents of the repository as data: blocks, commands, tables, links."""
 
 import re
 from typing import NamedTuple

@@ -1,7 +1,7 @@
 """Environments of other programs: a Python or a Node.js that has what a test needs.
 
-They are made once under `$REVIEWSD_TEST_ENVS`, else in pytest's cache. Without a package
-index a test is skipped with the reason; `.ci/run` fails for every such skip.
+They are made once under `$REVIEWSD_TEST_ENVS`, else in pytest's cache. Without a
+package index a test is skipped with the reason; `.ci/run` fails for every such skip.
 
 Sections: the place - Python - Node.js.
 """

@@ -1,4 +1,4 @@
-"""Exports in the form of real ones, with invented names, for the tests of the importer."""
+"""Exports in the form of real ones, with invented names, and imports of them."""
 
 import csv
 import io
@@ -106,7 +106,7 @@ def dated(path: Path, time: str) -> Path:
 
 
 def stamped(day: int, part: int = 1) -> str:
-    """The name that Google gives a part of a Takeout, made on this day after all reviews of the day."""
+    """The name of a part of a Takeout, made on this day after all its reviews."""
     return f"takeout-{moment(day)[:10].replace('-', '')}T230000Z-{part:03}.zip"
 
 
@@ -155,7 +155,10 @@ class Shop:
     def takeout(
         self, day: int, reviews: Iterable[int | Item], name: str = "", **where: str
     ) -> Path:
-        """A Takeout with these reviews, given as items or numbers; `name` replaces the name with the day."""
+        """A Takeout with these reviews, given as items or numbers.
+
+        `name` replaces the name with the day.
+        """
         items = [item(entry) if isinstance(entry, int) else entry for entry in reviews]
         return takeout(self.root / (name or stamped(day)), items, **where)
 

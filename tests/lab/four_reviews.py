@@ -1,7 +1,8 @@
 """Four reviews, and one that is not served: what searches and hints are shown with.
 
-They have days that time zones would change, letters that are more than one, a person and
-a service that are named in one file alone, and sources of one name in two spellings.
+They have days that time zones would change, letters that are more than one, a person
+and a service that are named in one file alone, and sources of one name in two
+spellings.
 """
 
 from lab.small_files import OKAFOR, a_file, loaded, review

@@ -1,4 +1,4 @@
-"""The daemon with a hub that may call the real callbacks, and an operator who changes files."""
+"""The daemon with a hub that may call real callbacks, and an operator."""
 
 import json
 from collections.abc import Iterator

@@ -96,7 +96,7 @@ class HandPool(Pool[DueRow]):
 
 
 class Bench:
-    """A hub with a state directory, a settable clock and callbacks in memory; it can be restarted."""
+    """A hub with a state directory and callbacks in memory; it can be restarted."""
 
     def __init__(self, state_dir: Path):
         self.settings = settings(state_dir)

@@ -3,8 +3,8 @@
     python -m lab.hub_process live STATE KILL_AT
     python -m lab.hub_process fill STATE
 
-The callbacks are in the process. What happens to them, and each accepted form, is a line
-of the file "diary" beside STATE, so that it survives the process.
+The callbacks are in the process. What happens to them, and each accepted form, is a
+line of the file "diary" beside STATE, so that it survives the process.
 
 Sections, in order: The diary - Callbacks - Kills - Stories
 """
@@ -101,7 +101,7 @@ def at_rest(hub: Hub, active: int) -> Callable[[], bool]:
 
 
 class Kills:
-    """Counts the moments at which the process may be killed, and kills it at one of them."""
+    """Counts the moments at which the process may be killed; kills it at one of them."""
 
     def __init__(self, at: int):
         self._left = at

@@ -1,8 +1,8 @@
 """The ten rules of imports as a plain definition: which reviews are stored, and how shown.
 
-It uses the reviews that were written and the files that were imported. It uses no digest,
-no file of the data directory and no code of the importer. Its sections: what was written,
-what an import brings, what is stored.
+It uses the reviews that were written and the files that were imported. It uses no
+digest, no file of the data directory and no code of the importer. Its sections: what
+was written, what an import brings, what is stored.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""A link checker: asks for everything that a website links to, as a browser or a program would.
+"""A link checker: asks for everything that a website links to, as browsers would.
 
 It knows HTML, XML, JSON and Markdown by their links alone, and nothing of this service.
 """

@@ -1,8 +1,9 @@
-"""Talk to an MCP endpoint with the official Python SDK: `mcp_client.py URL` or `mcp_client.py URL MODE`.
+"""Talk to an MCP endpoint with the official Python SDK: `mcp_client.py URL [MODE]`.
 
-Generation 2 of the SDK takes a `MODE`: `auto` (stateless if the server can) or `legacy` (with a handshake).
-Prints one JSON line about the server and its tools; then, for each JSON line `{"tool", "arguments"}` read
-from standard input, one with what the call gave. Ends with its input.
+Generation 2 of the SDK takes a `MODE`: `auto` (stateless if the server can) or `legacy`
+(with a handshake). Prints one JSON line about the server and its tools; then, for each
+JSON line `{"tool", "arguments"}` read from standard input, one with what the call gave.
+Ends with its input.
 """
 
 import json

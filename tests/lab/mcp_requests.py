@@ -1,4 +1,4 @@
-"""Messages of MCP in both eras, and an endpoint with the tools of the sample to send them to.
+"""Messages of MCP in both eras, and an endpoint to send them to.
 
 No socket: an endpoint is called with bytes and header fields.
 

@@ -1,4 +1,7 @@
-"""A server for the tests of the annotator: it speaks the protocol over a real socket, well or badly."""
+"""The fake of a language model: it speaks the protocol over a socket, well or badly.
+
+Sections: responses - a model that reads well - the server.
+"""
 
 import json
 import threading
@@ -8,92 +11,103 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Object = dict[str, Any]
-Response = tuple[
-    int, dict[str, str], Iterable[bytes]
-]  # status, header fields, and a body in pieces
+# Status, header fields, and a body in pieces.
+Response = tuple[int, dict[str, str], Iterable[bytes]]
 Behaviour = Callable[[Object], Response]
+
+
+# ---- Responses ----
 
 
 def texts_of(request: Object) -> dict[int, str]:
     """The texts of reviews in a request, by number."""
-    return {
-        review["n"]: review["text"]
-        for review in json.loads(request["messages"][1]["content"])
-    }
+    reviews = json.loads(request["messages"][1]["content"])
+    return {review["n"]: review["text"] for review in reviews}
+
+
+def json_response(status: int, value: Any, **headers: str) -> Response:
+    """`retry_after` becomes Retry-After."""
+    fields = {name.replace("_", "-"): text for name, text in headers.items()}
+    return status, fields, [json.dumps(value).encode()]
 
 
 def completion(content: Any, finish_reason: str = "stop", **message: Any) -> Response:
     """A chat completion whose message has this content, as JSON unless it is text."""
-    text = (
-        content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-    )
-    choice = {
-        "message": {"role": "assistant", "content": text} | message,
-        "finish_reason": finish_reason,
-    }
-    return (
-        200,
-        {},
-        [json.dumps({"object": "chat.completion", "choices": [choice]}).encode()],
-    )
+    text = content
+    if not isinstance(content, str):
+        text = json.dumps(content, ensure_ascii=False)
+    answer = {"role": "assistant", "content": text} | message
+    choice = {"message": answer, "finish_reason": finish_reason}
+    return json_response(200, {"object": "chat.completion", "choices": [choice]})
 
 
 def fault(
     status: int, message: str = "no", code: str = "x", **headers: str
 ) -> Response:
     """An error as servers of this protocol send it."""
-    fields = {name.replace("_", "-"): text for name, text in headers.items()}
-    return (
-        status,
-        fields,
-        [json.dumps({"error": {"message": message, "code": code}}).encode()],
-    )
+    error = {"message": message, "code": code}
+    return json_response(status, {"error": error}, **headers)
 
 
-LABELS = {"aspects": ["Price", "Waiting"], "topics": ["Parking"]}
-LABELS |= {"technicians": ["Hana"], "services": ["Massage"]}
+# ---- A model that reads well ----
+
+LABELS = {
+    "aspects": ["Price", "Waiting"],
+    "topics": ["Parking"],
+    "technicians": ["Hana"],
+    "services": ["Massage"],
+}
 
 
 def read_well(request: Object) -> Response:
-    """Answer with labels, a summary or annotations: a text mentions the ids in it, and "slow" is negative."""
+    """Answer with labels, a summary or annotations.
+
+    A text mentions the ids that stand in it, and "slow" is negative.
+    """
     task = request["response_format"]["json_schema"]
     texts = texts_of(request)
     if task["name"] == "vocabulary":
         return completion(LABELS)
     if task["name"] == "summary":
-        faq = [{"question": "Is it cheap?", "answer": "Yes.", "review_ids": [1]}]
-        return completion(
-            {
-                "summary": texts[1],
-                "review_ids": [1, 99],
-                "pull_quote": texts[1],
-                "faq": faq,
-            }
-        )
-    kinds = task["schema"]["properties"]["reviews"]["items"]["properties"].items()
-    items = {kind: schema["items"] for kind, schema in kinds if kind != "n"}
-    return completion(
-        {"reviews": [{"n": n} | annotation(text, items) for n, text in texts.items()]}
-    )
+        return completion(summary(texts[1]))
+    lists = task["schema"]["properties"]["reviews"]["items"]["properties"]
+    items = {kind: schema["items"] for kind, schema in lists.items() if kind != "n"}
+    reviews = [
+        {"n": number} | annotation(text, items) for number, text in texts.items()
+    ]
+    return completion({"reviews": reviews})
+
+
+def summary(text: str) -> Object:
+    """A summary that also names a review that is not there."""
+    question = {"question": "Is it cheap?", "answer": "Yes.", "review_ids": [1]}
+    rests_on = [1, 99]
+    return {
+        "summary": text,
+        "review_ids": rests_on,
+        "pull_quote": text,
+        "faq": [question],
+    }
 
 
 def annotation(text: str, items: Object) -> Object:
-    """The lists of the annotation of a text; `items` has the schema of the items of each."""
-    enums = {
-        kind: schema.get("enum") or schema["properties"]["id"]["enum"]
-        for kind, schema in items.items()
-    }
-    found = {
-        kind: [id for id in ids if id in text.lower()] for kind, ids in enums.items()
-    }
+    """The lists of the annotation of a text; `items` has the schema of each."""
+    found: Object = {}
+    for kind, schema in items.items():
+        ids = schema.get("enum") or schema["properties"]["id"]["enum"]
+        found[kind] = [id for id in ids if id in text.lower()]
+    found["aspects"] = [mention(id, text) for id in found["aspects"]]
+    return found
+
+
+def mention(id: str, text: str) -> Object:
+    """What a text says of an aspect, with the words of the text."""
+    start = text.lower().index(id)
     sentiment = "negative" if "slow" in text else "positive"
-    starts = {id: text.lower().index(id) for id in found["aspects"]}
-    phrases = {id: text[start : start + len(id)] for id, start in starts.items()}
-    return found | {
-        "aspects": [
-            {"id": id, "sentiment": sentiment, "phrase": phrases[id]} for id in phrases
-        ]
-    }
+    return {"id": id, "sentiment": sentiment, "phrase": text[start : start + len(id)]}
+
+
+# ---- The server ----
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -109,7 +123,8 @@ class Handler(BaseHTTPRequestHandler):
         for name, text in headers.items():
             self.send_header(name, text)
         self.end_headers()
-        with suppress(OSError):  # the client may have gone
+        # The client may have gone.
+        with suppress(OSError):
             for piece in content:
                 self.wfile.write(piece)
 
@@ -118,7 +133,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class ModelServer(ThreadingHTTPServer):
-    """The requests so far, and the next responses: those of `next`, then those of `behaviour`."""
+    """The requests so far, and the next responses: of `next`, then of `behaviour`."""
 
     daemon_threads = True
 
@@ -137,7 +152,9 @@ class ModelServer(ThreadingHTTPServer):
             self.requests.append(request)
             self.keys.append(key)
             chosen = self.next.pop(0) if self.next else self.behaviour
-        return chosen(request) if callable(chosen) else chosen
+        if callable(chosen):
+            return chosen(request)
+        return chosen
 
     def hang(self, request: Object, seconds: float | None = None) -> Response:
         """Send nothing until the end of the test, or for some seconds."""

@@ -1,7 +1,7 @@
 """The required results of the service, defined as plainly as possible: loops over lists, and no index.
 
-Tests compare the service with this module, which follows the design and shares no line with the program.
-Reviews and insights are values as `json.loads` returns them.
+Tests compare the service with this module, which follows the design and shares no line
+with the program. Reviews and insights are values as `json.loads` returns them.
 
 Served form and order - Comparison - Subjects - Filters - Answers
 """
@@ -68,7 +68,8 @@ def folded(text: str) -> str:
 def loosen(text: str) -> str:
     """`text` folded, without marks after Latin and Greek letters and in ё; ł ø đ are l o d.
 
-    Points of Hebrew and Arabic are left out, other widths are the usual one, œ is oe, æ ae.
+    Points of Hebrew and Arabic are left out, other widths are the usual one, œ is oe, æ
+    ae.
     """
     usual = ""
     for character in text:

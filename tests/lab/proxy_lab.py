@@ -1,7 +1,7 @@
-"""nginx and Caddy with the shipped files in front of real daemons; `bench/` uses this module, too.
+"""nginx and Caddy with the shipped files in front of real daemons.
 
-Names, ports, paths and certificates of the shipped files are replaced, and directives that a test names.
-A client is an address of this machine from which connections come.
+Names, ports, paths and certificates of the shipped files are replaced, and directives
+that a test names. A client is an address of this machine from which connections come.
 
 Sections: Clients - Proxies - Instances
 """
@@ -35,7 +35,7 @@ RATE_LIMITS = [
         r"(?m)^\| .* \| (\d+) \| (\d+) \| (\d+) \| twice as many \|$", SERVER_DOCS
     )
 ]
-"""Burst, requests a second and delayed requests, for documents, pages, MCP and the hub."""
+"""Burst, requests a second, delayed requests: documents, pages, MCP and the hub."""
 SECOND = "127.0.0.1:8081"
 LOOPBACK = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
 Answer = tuple[int, dict[str, str], bytes]  # status, lower-case headers and body
@@ -46,14 +46,14 @@ Answer = tuple[int, dict[str, str], bytes]  # status, lower-case headers and bod
 
 @dataclass(frozen=True)
 class Proxy:
-    """A running proxy: its port, the certificate for clients, and its directory with log and cache."""
+    """A running proxy: port, certificate for clients, directory with log and cache."""
 
     port: int
     context: ssl.SSLContext
     directory: Path
 
     def connected(self, source: str, window_bytes: int = 0) -> ssl.SSLSocket:
-        """A TLS connection of a client; with a small window, the kernel reads little ahead."""
+        """A TLS connection of a client; a small window lets the kernel read little."""
         plain = socket.socket(socket.AF_INET6 if ":" in source else socket.AF_INET)
         if window_bytes:
             plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window_bytes)
@@ -112,7 +112,7 @@ class Client(HTTPSConnection):
 
 
 def replace_all(text: str, replaced: dict[str, str]) -> str:
-    """The text with our names, ports and paths; fails if a shipped one is not in the text."""
+    """The text with our names, ports and paths; fails if a shipped one is not there."""
     for shipped, ours in replaced.items():
         assert shipped in text
         text = text.replace(shipped, ours)
@@ -120,7 +120,7 @@ def replace_all(text: str, replaced: dict[str, str]) -> str:
 
 
 def has_ipv6() -> bool:
-    """Whether this machine, or the network that we are in, has the loopback address of IPv6."""
+    """Whether the network that we are in has the loopback address of IPv6."""
     with (
         suppress(OSError),
         socket.create_server((LOOPBACK[socket.AF_INET6], 0), family=socket.AF_INET6),
@@ -132,7 +132,7 @@ def has_ipv6() -> bool:
 def nginx_command(
     directory: Path, shipped: str, https_port: int, http_port: int
 ) -> list[str]:
-    """The command of nginx with the shipped file and the number of connections that the README sets."""
+    """The command of nginx with the shipped file and the connections of the README."""
     changes = {
         "/var/cache/nginx-reviewsd": f"{directory}/cache",
         "listen 80;": f"listen 127.0.0.1:{http_port};",
@@ -145,7 +145,8 @@ def nginx_command(
     }
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     temporary = "".join(f"{kind}_temp_path {directory}/{kind};" for kind in kinds)
-    # Without this line, the workers of root's nginx would run as a user who may not enter the directory.
+    # Without this line, the workers of root's nginx would run as a user who may not
+    # enter the directory.
     user = "user root;" if os.geteuid() == 0 else ""
     (directory / "nginx.conf").write_text(
         f"{user} daemon off; pid {directory}/pid; error_log stderr; worker_rlimit_nofile 32768;\n"
@@ -195,7 +196,7 @@ PROXIES: dict[str, tuple[str, Callable[[Path, str, int, int], list[str]]]] = {
 
 
 def with_second_instance(text: str, name: str) -> str:
-    """The file of a proxy, to which the `sed` command of docs/server.md has added a second instance."""
+    """The file of a proxy with a second instance, by the `sed` of docs/server.md."""
     script = re.search(rf"(?m)^sudo sed -i -E '(.*)' /etc/{name}/", SERVER_DOCS)
     assert script
     sed = subprocess.run(
@@ -209,7 +210,7 @@ def with_second_instance(text: str, name: str) -> str:
 def running_proxy(
     directory: Path, name: str, ports: list[int], checkout: Path = ROOT, **changed: str
 ) -> Iterator[Proxy]:
-    """The proxy with the file of a checkout, in front of one or two instances, which listen on `ports`.
+    """The proxy with the file of a checkout, in front of one or two instances.
 
     Every item of `changed` gives the directive of that name another value.
     """

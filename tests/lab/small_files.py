@@ -1,4 +1,4 @@
-"""Small data files for the tests of `dataset`, changes of these files, and the documents made of them.
+"""Small data files, changes of these files, and the documents made of them.
 
 Contract - Files - Datasets - Good files - Changes - Rules
 """
@@ -82,7 +82,7 @@ def a_file(*given_reviews: Object, **others: Any) -> Object:
 
 
 def file_bytes(value: Any) -> bytes:
-    """JSON as an operator's program may write it, able to hold NaN and half surrogate pairs."""
+    """JSON as programs write it, able to hold NaN and half surrogate pairs."""
     return json.dumps(value, indent=1).encode()
 
 
@@ -109,7 +109,7 @@ def served(dataset: Dataset) -> list[Object]:
     return json.loads(dataset.reviews_json)["reviews"]
 
 
-# ---- Good files: every key of a review and every list of the insights, and no warning ----
+# ---- Good files: every key of a review, every list of the insights, no warning ----
 
 GOOD_FILES: Object = json.loads(
     (ROOT / "tests" / "lab" / "good_files.json").read_bytes()
@@ -234,5 +234,5 @@ def check_served(dataset: Dataset) -> None:
 
 
 def is_one_printable_line(text: str) -> bool:
-    """Whether a log can hold `text` as one line: UTF-8, no line ends, no terminal commands."""
+    """Whether a log can hold `text` as one line: no line ends, no commands."""
     return bool(text.encode()) and not re.search(r"[\x00-\x1f]", text)

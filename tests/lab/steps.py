@@ -1,6 +1,7 @@
 """Counted steps: how much a function does, without a clock.
 
-A test that grows with the square of its input does so in steps, too, and on every machine.
+A test that grows with the square of its input does so in steps, too, and on every
+machine.
 """
 
 import sys

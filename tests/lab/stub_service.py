@@ -19,9 +19,10 @@ EMPTY = Response(200, (("Content-Length", "0"),), b"")
 
 
 class Stub:
-    """Answers every path. The response for /hold waits on a thread for a request of /go-on.
+    """Answers every path.
 
-    After /signal, a thread other than the main one takes SIGTERM.
+    The response for /hold waits on a thread for a request of /go-on. After /signal, a
+    thread other than the main one takes SIGTERM.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
-"""Subscribers of the hub: HTTPS callbacks on this machine that agree to whatever the hub asks.
+"""Subscribers of the hub: HTTPS callbacks that agree to whatever the hub asks.
 
-How a callback takes deliveries is the first part of its path: "steady" at once, "slow" after a while, "flaky"
-with refusals, never two in a row, "dead" never, "hanging" without an answer, "turning" at once at first, and
-then without an answer.
+How a callback takes deliveries is the first part of its path: "steady" at once, "slow"
+after a while, "flaky" with refusals, never two in a row, "dead" never, "hanging"
+without an answer, "turning" at once at first, and then without an answer.
 """
 
 import asyncio
@@ -30,10 +30,10 @@ WAIT_SECONDS = {"slow": 0.3, "hanging": 86_400}
 
 
 class Subscribers:
-    """Callbacks that answer, in a thread of their own, until the program ends, at addresses that begin alike.
+    """Callbacks that answer, in a thread of their own, until the program ends.
 
-    The hub needs `flags` to reach them. `newest` holds the last content taken, b"" before the first, of every
-    path that was verified.
+    Their addresses begin alike. The hub needs `flags` to reach them. `newest` holds the
+    last content taken, b"" before the first, of every path that was verified.
     """
 
     def __init__(self, scratch: Path, network: str = "127.0.0."):
@@ -62,7 +62,10 @@ class Subscribers:
     def request(
         self, mode: str, port: int, kind: str, number: int, topic: str, **more: str
     ) -> dict[str, Any]:
-        """The arguments of `services.fetch` for a request of the callback /kind/number; `topic` is a path."""
+        """The arguments of `services.fetch` for a request of the callback /kind/number.
+
+        `topic` is a path.
+        """
         callback = f"https://{self._hosts[number % HOSTS]}:{self._port}/{kind}/{number}"
         return self.request_of(callback, mode, port, topic, **more)
 
@@ -86,7 +89,7 @@ class Subscribers:
         }
 
     def subscribe(self, server: Service, wanted: list[tuple[str, int, str]]) -> None:
-        """Have callbacks accepted and verified, each a kind, a number and a topic. Raises LabError."""
+        """Have callbacks accepted and verified, each a kind, a number and a topic."""
         for start in range(0, len(wanted), BATCH):
             batch = wanted[start : start + BATCH]
             for each in batch:

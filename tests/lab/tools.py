@@ -1,7 +1,7 @@
 """Programs and rights that some tests need; programs can be installed, rights cannot.
 
-Without one a test is skipped with the reason. `.ci/run` installs every program and fails for every skip,
-except for a right that is not granted.
+Without one a test is skipped with the reason. `.ci/run` installs every program and
+fails for every skip, except for a right that is not granted.
 
 Sections: Programs - Rights - Limits
 """
@@ -38,7 +38,7 @@ def program(name: str) -> str:
 
 
 class Right(NamedTuple):
-    """A right that a sandbox may lack: whether this machine grants it, and the reason to skip without it."""
+    """A right that a sandbox may lack, and the reason to skip without it."""
 
     is_granted: Callable[[], bool]
     reason: str
@@ -67,7 +67,7 @@ NAMESPACE = (
 
 
 def can_change_network() -> bool:
-    """Whether a process of ours may have a network of its own and give it addresses of IPv6."""
+    """Whether a process of ours may have a network with addresses of IPv6."""
     return succeeds(
         "unshare", "--net", "ip", "address", "add", "2001:db8::1/128", "dev", "lo"
     )
@@ -75,7 +75,7 @@ def can_change_network() -> bool:
 
 @contextmanager
 def own_network(*addresses: str) -> Iterator[None]:
-    """A network for this thread and what it starts: a loopback interface that has these addresses, too."""
+    """A network for this thread and what it starts: loopback with these addresses."""
     kernel = ctypes.CDLL(None)
     changes = [
         "link set lo up",
@@ -111,11 +111,13 @@ def can_mount() -> bool:
 
 
 def booted_command(directory: Path, *arguments: str) -> list[str]:
-    """The command that runs this machine's system in a container that writes to memory (systemd-nspawn(1)).
+    """The command that runs this machine's system in a container (systemd-nspawn(1)).
 
-    Its root has to be another directory than ours, so ours is mounted there; `directory` is empty.
+    It writes to memory. Its root has to be another directory than ours, so ours is
+    mounted there; `directory` is empty.
     """
-    options = "--quiet --volatile=overlay --register=no --keep-unit --link-journal=no --private-network"
+    options = "--quiet --volatile=overlay --register=no --keep-unit"
+    options += " --link-journal=no --private-network"
     container = [
         "systemd-nspawn",
         *options.split(),

@@ -1,7 +1,7 @@
 """Files whose values overlap on purpose, and questions about them.
 
-Filters admit and refuse often, and letters, days, names and ids are those that differ in
-one form and agree in another. Each file is the same in every run.
+Filters admit and refuse often, and letters, days, names and ids are those that differ
+in one form and agree in another. Each file is the same in every run.
 
 Sections: values - files - questions.
 """
