@@ -22,6 +22,7 @@ from lab.catalogues import (
     template,
     texts_of,
 )
+from lab.services import ROOT
 
 from reviewslib.web.catalogue import read_catalogue
 from reviewslib.web.language import MONTHS, Language, read_languages
@@ -143,6 +144,13 @@ def test_every_plural_has_as_many_forms_as_the_header_says(tag: str) -> None:
     numbers = {len(forms) for english, forms in texts_of(catalog) if len(english) > 1}
 
     assert numbers == {catalog.num_plurals}
+
+
+@each_catalogue
+def test_the_document_names_the_language(tag: str) -> None:
+    text = (ROOT / "docs" / "translating.md").read_text(encoding="utf-8")
+
+    assert str(Locale.parse(tag, sep="-").english_name) in text
 
 
 # ---- The language, as CLDR has it ----
