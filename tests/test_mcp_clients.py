@@ -1,4 +1,4 @@
-"""The official Python SDK's clients of both generations work with the endpoint at the first try.
+"""The official Python SDK's clients of both generations work at the first try.
 
 A client is the script `lab/mcp_client.py`, run by the Python of an environment that has
 the SDK.
@@ -10,6 +10,7 @@ import json
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 from lab.data_sets import URLS
 from lab.environments import environments, python_with
 from lab.mcp_sample import BUSINESS, CALLS, TOOLBOX, Object
-from lab.services import Service, daemon
+from lab.services import ROOT, Service, daemon
 
 from mcp_rpc import success, text_of
 from reviewslib.dataset.strict_json import encode
@@ -44,39 +45,57 @@ def python_of(request: pytest.FixtureRequest) -> PythonOf:
 # ---- Clients ----
 
 
-CLIENTS = {  # generation of the SDK, mode, and the version that the client must negotiate
-    "v1": ("v1", "", "2025-11-25"),
-    "v2": ("v2", "auto", "2026-07-28"),
-    "v2-handshake": ("v2", "legacy", "2025-11-25"),
+@dataclass(frozen=True)
+class Client:
+    """A client program: the SDK's generation, its mode, the version it negotiates."""
+
+    generation: str
+    mode: str
+    version: str
+
+
+CLIENTS = {
+    "v1": Client("v1", "", "2025-11-25"),
+    "v2": Client("v2", "auto", "2026-07-28"),
+    "v2-handshake": Client("v2", "legacy", "2025-11-25"),
 }
-every_client = pytest.mark.parametrize(
-    ("generation", "mode", "version"), CLIENTS.values(), ids=CLIENTS
-)
-Call = Callable[[str, Object], Object]
+MCP_CLIENT = str(ROOT / "tests" / "lab" / "mcp_client.py")
+
+
+class Conversation:
+    """A running client; `greeting` is what it reports of the server."""
+
+    def __init__(self, process: subprocess.Popen[str]):
+        self._process = process
+        self.greeting = self._read()
+
+    def call(self, tool: str, arguments: Object) -> Object:
+        assert self._process.stdin
+        line = json.dumps({"tool": tool, "arguments": arguments})
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+        return self._read()
+
+    def _read(self) -> Object:
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        if not line:
+            _, complaints = self._process.communicate(timeout=30)
+            pytest.fail(f"the client ended: {complaints}")
+        said: Object = json.loads(line)
+        return said
 
 
 @contextmanager
-def client(python: Path, mode: str, service: Service) -> Iterator[tuple[Object, Call]]:
-    """What a client script reports, and a function that calls a tool. The script must end with status 0."""
-    script = str(Path(__file__).parent / "lab" / "mcp_client.py")
-    command = [str(python), script, f"{service.base_url}/mcp", *mode.split()]
+def conversation(
+    python_of: PythonOf, client: Client, service: Service
+) -> Iterator[Conversation]:
+    """A client that talks to a service, and must end with status 0."""
+    python = str(python_of(client.generation))
+    command = [python, MCP_CLIENT, f"{service.base_url}/mcp", *client.mode.split()]
     pipes: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(command, text=True, **pipes) as process:
-
-        def call(tool: str, arguments: Object) -> Object:
-            process.stdin.write(
-                json.dumps({"tool": tool, "arguments": arguments}) + "\n"
-            )
-            process.stdin.flush()
-            return read()
-
-        def read() -> Object:
-            if not (line := process.stdout.readline()):
-                pytest.fail(f"the client ended: {process.communicate(timeout=30)[1]}")
-            said: Object = json.loads(line)
-            return said
-
-        yield read(), call
+        yield Conversation(process)
         _, complaints = process.communicate(timeout=30)
         assert process.returncode == 0, complaints
 
@@ -84,50 +103,81 @@ def client(python: Path, mode: str, service: Service) -> Iterator[tuple[Object, 
 # ---- Claims ----
 
 
-@every_client
-def test_a_client_calls_every_tool_and_corrects_itself(
-    python_of: PythonOf, generation: str, mode: str, version: str
+@pytest.fixture(params=CLIENTS)
+def client(request: pytest.FixtureRequest) -> Client:
+    return CLIENTS[request.param]
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Service]:
+    with daemon() as running:
+        yield running
+
+
+@pytest.fixture
+def talk(
+    python_of: PythonOf, client: Client, service: Service
+) -> Iterator[Conversation]:
+    with conversation(python_of, client, service) as begun:
+        yield begun
+
+
+def test_a_client_agrees_to_a_version_and_knows_the_tools(
+    talk: Conversation, client: Client
 ) -> None:
-    with (
-        daemon() as service,
-        client(python_of(generation), mode, service) as (greeting, call),
-    ):
-        assert (greeting["version"], greeting["server"]) == (version, "reviewsd")
-        assert BUSINESS in greeting["instructions"]
-        assert sorted(greeting["tools"]) == sorted(CALLS)
-        for tool, arguments in CALLS.items():
-            called = call(tool, arguments)
-            answer = success(1, TOOLBOX.call(tool, arguments)).decode()
-            expected = json.loads(answer.replace(URLS.base_url, service.base_url))[
-                "result"
-            ]
-            assert (called["isError"], called["structured"]) == (
-                False,
-                expected["structuredContent"],
-            )
-            # What is empty, and addresses that no model opens, stand in no text.
-            text = json.loads(text_of(encode(called["structured"])))
-            assert [json.loads(each) for each in called["texts"]] == [text]
-        wrong = call("search_reviews", {"rating": 7, "querry": "back"})
-        assert wrong["isError"] is True
-        assert "rating: 7 is above the maximum of 5" in wrong["texts"][0]
-        assert call("no_such_tool", {})["code"] == -32602
-        assert (
-            call("search_reviews", {"rating": "5", "query": None})["isError"] is False
-        )
+    assert talk.greeting["version"] == client.version
+    assert talk.greeting["server"] == "reviewsd"
+    assert BUSINESS in talk.greeting["instructions"]
+    assert sorted(talk.greeting["tools"]) == sorted(CALLS)
+
+
+def test_a_client_calls_every_tool(talk: Conversation, service: Service) -> None:
+    for tool, arguments in CALLS.items():
+        called = talk.call(tool, arguments)
+
+        made = success(1, TOOLBOX.call(tool, arguments)).decode()
+        here = json.loads(made.replace(URLS.base_url, service.base_url))
+        assert called["isError"] is False
+        assert called["structured"] == here["result"]["structuredContent"]
+        # What is empty, and addresses that no model opens, stand in no text.
+        text = json.loads(text_of(encode(called["structured"])))
+        assert [json.loads(each) for each in called["texts"]] == [text]
+
+
+def test_a_client_is_told_what_is_wrong_with_an_argument(talk: Conversation) -> None:
+    wrong = talk.call("search_reviews", {"rating": 7, "querry": "back"})
+
+    assert wrong["isError"] is True
+    assert "rating: 7 is above the maximum of 5" in wrong["texts"][0]
+
+
+def test_a_client_is_told_that_there_is_no_such_tool(talk: Conversation) -> None:
+    assert talk.call("no_such_tool", {})["code"] == -32602
+
+
+def test_a_client_may_send_a_number_as_text_and_null(talk: Conversation) -> None:
+    called = talk.call("search_reviews", {"rating": "5", "query": None})
+
+    assert called["isError"] is False
 
 
 def test_clients_work_side_by_side_and_survive_a_restart(
     python_of: PythonOf, tmp_path: Path
 ) -> None:
-    with ExitStack() as running, ExitStack() as clients:
+    with ExitStack() as running, ExitStack() as talks:
+        # given a client of each kind at one service
         service = running.enter_context(daemon(state=tmp_path))
-        calls = [
-            clients.enter_context(client(python_of(generation), mode, service))[1]
-            for generation, mode, _ in CLIENTS.values()
+        talking = [
+            talks.enter_context(conversation(python_of, client, service))
+            for client in CLIENTS.values()
         ]
-        before = [call("get_recent_reviews", {}) for call in calls]
-        assert before == [before[0]] * len(CLIENTS)
+        first, *others = [each.call("get_recent_reviews", {}) for each in talking]
+        assert others == [first] * len(others)
+
+        # when it starts again at the same address
         running.close()
         running.enter_context(daemon(port=service.port, state=tmp_path))
-        assert [call("get_recent_reviews", {}) for call in calls] == before
+
+        # then all of them go on
+        after = [each.call("get_recent_reviews", {}) for each in talking]
+        assert after == [first] * len(talking)

@@ -430,10 +430,11 @@ def test_a_hub_goes_on_once_a_store_of_another_version_is_removed(
 
 
 def test_a_changed_schema_has_a_new_number() -> None:
-    """A digest here that does not fit says: SCHEMA_VERSION grows by one, and so does this."""
+    """Where the digest does not fit, SCHEMA_VERSION grows by one, and so does this."""
     digest = hashlib.sha256(SCHEMA.encode()).hexdigest()
 
-    assert (SCHEMA_VERSION, digest[:8]) == (2, "79008541")
+    assert digest.startswith("79008541")
+    assert SCHEMA_VERSION == 2
 
 
 def test_the_operator_lists_no_store_of_another_version(
