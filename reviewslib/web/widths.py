@@ -45,7 +45,7 @@ Words = Sequence[Sequence[float]]
 
 def words_of(text: str) -> Words:
     """The widths of the words of a text."""
-    return [[text_width(word) for word in _words(line)] for line in text.split("\n")]
+    return [list(map(text_width, _words(line))) for line in text.split("\n")]
 
 
 def _words(line: str) -> list[str]:
@@ -64,16 +64,18 @@ def line_count(words: Words, room: float) -> int:
 
 
 def _lines_of(line: Sequence[float], room: float) -> int:
+    """The lines that one written line takes; words move to the next line whole."""
     lines = 1
     used = 0.0
     for width in line:
-        is_fitting = used + width <= room
-        if not is_fitting and used:
+        if used and used + width > room:
             lines += 1
             used = 0.0
         # A word that is wider than the column is broken.
-        lines += int(width // room) if width > room else 0
-        used += width % room if width > room else width
-        # Between squares is no space, but a line is seldom quite full either.
-        used += NARROW[" "] if width != SQUARE else 0
+        broken, rest = divmod(width, room)
+        lines += int(broken)
+        used += rest
+        # Between squares stands no space.
+        if width != SQUARE:
+            used += NARROW[" "]
     return lines
