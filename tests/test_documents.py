@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
 from html import unescape
+from itertools import chain
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -113,7 +114,7 @@ def test_every_console_command_prints_what_the_document_says(
 OUR_COMMAND = re.compile(
     r"(?m)(reviewsd\.py|bin/reviewsd(?:-import|-insights)?)( -.*| \S+\.(?:zip|csv) .*)"
 )
-SHELL_BLOCKS = [block for name in DOCUMENTS for block in blocks(name, "sh")]
+SHELL_BLOCKS = list(chain.from_iterable(blocks(name, "sh") for name in DOCUMENTS))
 OUR_COMMANDS = OUR_COMMAND.findall("".join(SHELL_BLOCKS))
 PARSERS: dict[str, Callable[[list[str]], Any]] = {
     "reviewsd.py": reviewsd.command_line().parse_args,
@@ -409,12 +410,10 @@ def test_the_example_of_hours_loads_without_a_warning(tmp_path: Path) -> None:
 
 # ---- Links ---------------------------------------------------------------------------
 
-INNER_LINKS = [
-    (name, link)
-    for name in DOCUMENTS
-    for link in links_in(name)
-    if not link.startswith("https://")
-]
+INNER_LINKS: list[tuple[str, str]] = []
+for document in DOCUMENTS:
+    INNER_LINKS += [(document, link) for link in links_in(document)]
+INNER_LINKS = [pair for pair in INNER_LINKS if not pair[1].startswith("https://")]
 
 
 @pytest.mark.parametrize(("name", "link"), INNER_LINKS)

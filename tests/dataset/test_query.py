@@ -124,11 +124,12 @@ UNKNOWN_NAMES = ["sort", "technician", "stars", "min_date", "zzz"]
 
 def refused(names: str, values: list[str], message: str) -> list[Any]:
     """Cases: a parameter, a value that it does not accept, and the issue's message."""
-    return [
-        pytest.param(name, value, message, id=f"{name}={value[:20]!a}")
-        for name in names.split()
-        for value in values
-    ]
+    cases = []
+    for name in names.split():
+        for value in values:
+            id = f"{name}={value[:20]!a}"
+            cases.append(pytest.param(name, value, message, id=id))
+    return cases
 
 
 @pytest.mark.parametrize(
