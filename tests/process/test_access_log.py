@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reviewslib.process.access_log import MAX_LOGGED_PATH_BYTES, AccessLog
+from reviewslib.process.access_log import AccessLog
 from reviewslib.process.asgi import Message, Receive, Scope, Send
 
 START = {"type": "http.response.start", "status": 200, "headers": []}
@@ -98,8 +98,18 @@ def test_a_path_ends_no_line_and_no_field(line: Line, path: bytes, logged: str) 
 def test_a_long_path_is_cut(line: Line) -> None:
     path = b"/" + b"y" * 2000
 
-    cut = path[:MAX_LOGGED_PATH_BYTES].decode()
+    cut = path[:1024].decode()
     assert line(START, raw_path=path) == f"192.0.2.1 GET {cut} 200 0"
+
+
+def test_a_line_ends_with_the_milliseconds_since_the_request_came(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    asyncio.run(answered(START))
+
+    milliseconds = caplog.messages[0].rpartition(" ")[2]
+    # A minute is more than any machine needs for nothing.
+    assert 0 <= float(milliseconds) < 60_000
 
 
 def test_requests_are_logged_at_any_level_of_the_log(
