@@ -363,12 +363,16 @@ def rating_text(rating: Object) -> str:
     return f"{rating['rating_value']:g} stars of 5 over {basis}: {counts}"
 
 
+INSIGHT_NOUNS = {"aspects": "aspect", "topics": "topic", "faq": "question"}
+
+
 def insight_counts(insights: Object) -> Iterator[str]:
     """How many entries of each kind the insights have."""
-    for key in ("aspects", "topics", "faq"):
-        yield f"{len(insights[key])} {key}"
+    for key, noun in INSIGHT_NOUNS.items():
+        yield count_text(len(insights[key]), noun)
     for kind in ENTITY_KINDS:
-        yield f"{len(insights['entities'][kind])} {kind.replace('_', ' ')}"
+        noun = kind.removesuffix("s").replace("_", " ")
+        yield count_text(len(insights["entities"][kind]), noun)
 
 
 def get(settings: Settings, target: str) -> int:

@@ -156,7 +156,7 @@ def test_check_prints_a_summary_of_the_data(check: Check) -> None:
         "  from 2022-11-09 to 2026-11-15",
         "  4.42 stars of 5 over 160 reviews: 112 x 5, 24 x 4, 10 x 3, 6 x 2, 8 x 1",
         "Insights of 2026-11-16T09:30:00-08:00 from 160 reviews",
-        "  9 aspects, 9 topics, 10 faq, 5 technicians, 8 services, 14 problems,"
+        "  9 aspects, 9 topics, 10 questions, 5 technicians, 8 services, 14 problems,"
         " 6 service areas",
     ]
 
