@@ -1,27 +1,36 @@
-"""Counted steps: how much a function does, without a clock.
+"""The steps of a call: lines of Python that run in its thread, those of libraries, too.
 
-A test that grows with the square of its input does so in steps, too, and on every
-machine.
+Unlike seconds they are the same on every machine. What a function of C does is one step;
+its time is measured by `bench/`.
 """
 
 import sys
 from collections.abc import Callable
 from types import FrameType
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
 
 
-def steps_of(function: Callable[[], object]) -> int:
-    """The lines that Python runs in a call, those of all that it calls included."""
-    lines = 0
+class TooManySteps(BaseException):
+    """No `except Exception` of the called program hides it."""
 
-    def count(frame: FrameType, event: str, _: object) -> Callable[..., object]:
-        nonlocal lines
-        lines += event == "line"
+
+def steps_of(work: Callable[[], Result], at_most: int) -> tuple[int, Result]:
+    """How many steps a call takes, and its result. Raises TooManySteps."""
+    steps = 0
+
+    def count(frame: FrameType, event: str, value: object) -> Any:
+        nonlocal steps
+        steps += 1
+        if steps > at_most:
+            raise TooManySteps(f"more than {at_most:,}, at {frame.f_code.co_name}")
         return count
 
     before = sys.gettrace()
     sys.settrace(count)
     try:
-        function()
+        result = work()
     finally:
         sys.settrace(before)
-    return lines
+    return steps, result
