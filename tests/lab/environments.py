@@ -1,6 +1,6 @@
 """Environments of other programs: a Python or a Node.js that has what a test needs.
 
-They are made once under `$REVIEWSD_TEST_ENVS`, else in pytest's cache. Without a
+They are made once under `$TEST_ENVIRONMENTS`, else in pytest's cache. Without a
 package index a test is skipped with the reason; `.ci/run` fails for every such skip.
 
 Sections: the place - Python - Node.js.
@@ -26,7 +26,7 @@ def environments(request: pytest.FixtureRequest) -> Path:
     """The directory of all environments."""
     cache = request.config.cache
     assert cache is not None
-    return Path(os.environ.get("REVIEWSD_TEST_ENVS") or cache.mkdir("environments"))
+    return Path(os.environ.get("TEST_ENVIRONMENTS") or cache.mkdir("environments"))
 
 
 def _is_made(home: Path, requirements: str) -> bool:
