@@ -57,7 +57,8 @@ SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 VERSION_HEADER = "mcp-protocol-version"
 # Of randomness: nobody may guess the id of somebody else [R11 basic/transports].
 SESSION_ID_BYTES = 32
-# By method: the parameter that `Mcp-Name` repeats [R28 basic/transports/streamable-http].
+# By method: the parameter that `Mcp-Name` repeats
+# [R28 basic/transports/streamable-http].
 NAME_PARAMETERS = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 # JSON-RPC 2.0 section 5.1.
@@ -77,7 +78,7 @@ CAPABILITIES: dict[str, Json] = {"tools": {}}
 
 @dataclass(eq=False)
 class RpcError(Exception):
-    """A JSON-RPC error response, with the `status` and `headers` of its HTTP response."""
+    """A JSON-RPC error response; its HTTP response has `status` and `headers`."""
 
     message: str
     code: int = INVALID_REQUEST  # of HTTP's errors, too: their status tells them apart
@@ -119,8 +120,8 @@ def rpc_error_response(error: RpcError, request_id: Json) -> Response:
 def success(request_id: str | int, result: Mapping[str, Json]) -> bytes:
     """A JSON-RPC response, encoded.
 
-    The `structuredContent` of a tool is encoded already; `content` says the same as text
-    for models (`text_of`).
+    The `structuredContent` of a tool is encoded already; `content` says the same as
+    text for models (`text_of`).
     """
     members = dict(result)
     structured: bytes | ReviewList | None = members.pop("structuredContent", None)
@@ -164,7 +165,10 @@ def _brief(value: Json) -> Json:
 
 
 def failure(request_id: Json, error: RpcError) -> bytes:
-    """A JSON-RPC error response, encoded; the id is null if it could not be read (section 5)."""
+    """A JSON-RPC error response, encoded.
+
+    The id is null if it could not be read (section 5).
+    """
     detail: dict[str, Json] = {"code": error.code, "message": error.message}
     if error.data is not None:
         detail["data"] = error.data
@@ -172,7 +176,7 @@ def failure(request_id: Json, error: RpcError) -> bytes:
 
 
 def encoded(response: dict[str, Json]) -> bytes:
-    """Compact JSON in UTF-8; a lone surrogate, as a client's id may hold, is escaped."""
+    """Compact JSON in UTF-8; lone surrogates, as in a client's id, are escaped."""
     text = json.dumps(response, ensure_ascii=False, separators=(",", ":"))
     return text.encode(errors="backslashreplace")
 
@@ -449,7 +453,7 @@ def _checked_claim(meta: Mapping[str, Json]) -> str:
 
 
 def check_headers(message: RpcMessage, get_header: GetHeader) -> None:
-    """Raises RpcError unless `Mcp-Method` and `Mcp-Name` repeat the values of the body."""
+    """Raises RpcError unless `Mcp-Method` and `Mcp-Name` repeat values of the body."""
     method = str(message.method)
     _check_mirrored("Mcp-Method", get_header("mcp-method"), method)
     if method not in NAME_PARAMETERS:
@@ -520,7 +524,7 @@ class McpEndpoint:
     def refusal(
         self, status: HTTPStatus, message: str, get_header: GetHeader
     ) -> Response:
-        """The response to a request that never reaches `handle`: its body is too large."""
+        """The response to a request whose body is too large; `handle` never gets it."""
         code = INVALID_REQUEST
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             code = INTERNAL_ERROR

@@ -3,7 +3,8 @@
 This module connects settings, application, hub and server; each of them has a module of
 its own.
 
-Sections: parts - the service - check, get and export - subscriptions - the command line.
+Sections: parts - the service - check, get and export - subscriptions - the command
+line.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ from reviewslib.websub.callback_urls import selector
 from reviewslib.websub.callbacks import CallbackClient
 from reviewslib.websub.rows import HubSettings, Row, Topic
 
-# How long a thread holds the interpreter while another waits; 0.005 by default. The event
-# loop waits so long for the computing thread.
+# How long a thread holds the interpreter while another waits; 0.005 by default. The
+# event loop waits so long for the computing thread.
 SWITCH_SECONDS = 0.0004
 
 log = logging.getLogger("reviewsd")
@@ -91,7 +92,10 @@ def create_app(settings: Settings) -> Application:
 
 
 def application_of(settings: Settings, with_hub: bool = True) -> Application:
-    """The application; with a hub, feeds name its URL. Raises BadData and BadSetting."""
+    """The application; with a hub, feeds name its URL.
+
+    Raises BadData and BadSetting.
+    """
     return application_at(settings, service_urls(public_url(settings), with_hub))
 
 
@@ -149,7 +153,7 @@ def hub_settings(settings: Settings, base_url: str) -> HubSettings:
 
 
 def callback_client(settings: HubSettings) -> CallbackClient:
-    """The HTTPS client of the hub. Raises BadSetting for an unusable certificate file."""
+    """The HTTPS client of the hub. Raises BadSetting for a bad certificate file."""
     ca_file = settings.ca_file
     try:
         # Reading a FIFO could block forever.
@@ -454,7 +458,7 @@ def row_state(row: Row, now: float) -> str:
 
 
 def listing_text(row: Row, now: float) -> str:
-    """State, callback host, topic, times and last outcome of a subscription or request."""
+    """State, callback host, topic, times, last outcome of a subscription or request."""
     start = f"{row_state(row, now):11} {row.host} {row.path}"
     parts = [f"{start} since {text_of_seconds(row.since)}"]
     if row.is_subscription:
@@ -508,7 +512,7 @@ def perform(options: Mapping[str, Any]) -> int:
 
 
 def sample_directory() -> Path:
-    """The sample data: part of an installation; in a clone, `data` beside this module."""
+    """The sample data: part of an installation; in a clone, `data` beside this file."""
     installed = Path(str(resources.files("reviewslib") / "sample"))
     # Path.is_dir would raise where this user may not look.
     if os.path.isdir(installed):

@@ -49,7 +49,7 @@ class Lab(NamedTuple):
     seconds: int  # of a run of wrk
 
     def data(self, size: int) -> Path:
-        """Generated data of `size` reviews, or a copy of the sample; rows may change them."""
+        """Generated data of `size` reviews, or a copied sample; rows may change it."""
         directory = self.scratch / f"data-{size}"
         if size == SAMPLE_SIZE:
             shutil.copytree(SAMPLE, directory)
@@ -76,7 +76,7 @@ class Lab(NamedTuple):
         return Service(command, port, name=application, REVIEWS_DATA=str(data))
 
     def _peers_python(self) -> Path:
-        """Python with the packages of the peers, in an environment made on first use."""
+        """Python with the peers' packages, in an environment made at first use."""
         environment = self.cache / "venv-peers"
         python = environment / "bin" / "python"
         if not python.exists():

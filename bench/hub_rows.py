@@ -225,6 +225,6 @@ STRANGERS: dict[str, Callable[..., dict[str, Any]]] = {
 
 @contextmanager
 def black_hole() -> Iterator[int]:
-    """A port at every address of this machine that accepts connections and nothing else."""
+    """A port at every address of this machine that accepts connections, no more."""
     with socket.create_server(("", 0), backlog=1024) as server:
         yield server.getsockname()[1]

@@ -1,8 +1,9 @@
 """Data sets of any size, generated from the sample: equal sizes give equal bytes.
 
 A generated review is a copy of one of the sample with its words in another order, a new
-id and a new day: lengths, words, stars and mentions are as frequent as in the sample. It
-keeps the annotation of its original, and the insights list the subjects of the sample.
+id and a new day: lengths, words, stars and mentions are as frequent as in the sample.
+It keeps the annotation of its original, and the insights list the subjects of the
+sample.
 
 Sections: the sample - reviews - insights - files.
 """

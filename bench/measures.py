@@ -121,7 +121,7 @@ def _milliseconds(server: Service, path: str) -> float:
 
 
 def change(server: Service, data: Path) -> float:
-    """Give the business another name and send SIGHUP; the seconds until it is served."""
+    """Rename the business and send SIGHUP; the seconds until the name is served."""
 
     def tag() -> str:
         return fetch(server, "/reviews.json", "HEAD").headers["etag"]

@@ -1,4 +1,4 @@
-"""Services to compare the daemon with: one in FastAPI, and one with the official MCP SDK.
+"""Services to compare the daemon with: one in FastAPI, one with the official MCP SDK.
 
     REVIEWS_DATA=data uvicorn peers:fastapi_app     (or peers:sdk_app)
 
@@ -64,7 +64,7 @@ async def encoded_document() -> Response:
 async def search_reviews(
     query: str = "", min_rating: float = 1, since: date = date.min, limit: int = 20
 ) -> dict[str, Any]:
-    """The newest reviews that pass every filter, beside their number and that of all."""
+    """The newest reviews that pass every filter, their number and that of all."""
     needle = query.casefold()
     hits = [
         r

@@ -114,7 +114,7 @@ def _check_equal(found: list[list[str]]) -> None:
 def compared(
     what: str, rates: dict[str, float], least: dict[str, float]
 ) -> Iterator[Figure]:
-    """All rates, and the daemon's as multiples of the others', which must be `least`."""
+    """All rates, and the daemon's as multiples of others', which must be `least`."""
     for name, value in rates.items():
         yield Figure(f"{what}, {name}", value, "a second")
     for name, ratio in least.items():
@@ -143,9 +143,9 @@ def mentions(lab: Lab) -> Iterator[Figure]:
 
 # ---- The slowest ----
 
-# What few and many texts have, at their start and in their middle: short and long words,
-# parts of two words, what stands at every end of a word or sentence, no letter of
-# English, and words that begin again and again before they differ.
+# What few and many texts have, at their start and in their middle: short and long
+# words, parts of two words, what stands at every end of a word or sentence, no letter
+# of English, and words that begin again and again before they differ.
 COSTLY_QUERIES = ("", "e", "th", "qz", "the", "and the", "e the", " ", ". ", "ж")
 COSTLY_QUERIES += ("the and " * 24 + "q",)
 EVERY_FILTER = {

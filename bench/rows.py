@@ -1,7 +1,7 @@
 """The rows of the bench, in the order of the report.
 
-A row is a function that measures one round on one checkout, and yields a figure with its
-budget as soon as it has the figure.
+A row is a function that measures one round on one checkout, and yields a figure with
+its budget as soon as it has the figure.
 """
 
 from collections.abc import Callable, Iterator

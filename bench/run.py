@@ -4,9 +4,9 @@
     python bench/run.py start reload                       these rows
     python bench/run.py --rounds 1 --against ../old        beside another checkout
 
-Rows are in rows.py, with their budgets. Every round of a row starts its servers anew, and
-two checkouts take turns. Needs Linux, wrk, nginx, PyPI on first use, and a Python with the
-dependencies of the service and its tests; both checkouts run with it.
+Rows are in rows.py, with their budgets. Every round of a row starts its servers anew,
+and two checkouts take turns. Needs Linux, wrk, nginx, PyPI on first use, and a Python
+with the dependencies of the service and its tests; both checkouts run with it.
 
 Sections: the command line - rounds - the report.
 """
@@ -118,7 +118,7 @@ def _no_figures() -> Figures:
 
 @dataclass
 class Report:
-    """The figures of this checkout and of another one, and what could not be measured."""
+    """The figures of this checkout and of another, and what could not be measured."""
 
     ours: Figures = field(default_factory=_no_figures)
     theirs: Figures = field(default_factory=_no_figures)

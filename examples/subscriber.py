@@ -1,9 +1,12 @@
-"""A complete WebSub subscriber that prints new reviews: python subscriber.py TOPIC CALLBACK CERTIFICATE
+"""A complete WebSub subscriber that prints new reviews.
+
+Usage: python subscriber.py TOPIC CALLBACK CERTIFICATE
 
 TOPIC        a JSON feed, for example https://reviews.example/api/feed.json
-CALLBACK     the https:// URL where the hub reaches this program, which listens on that port;
-             a random part is added to its path
-CERTIFICATE  a PEM file with the private key and the certificate chain for the callback's host
+CALLBACK     the https:// URL where the hub reaches this program, which listens on
+             that port; a random part is added to its path
+CERTIFICATE  a PEM file with the private key and the certificate chain for the
+             callback's host
 
 Ctrl-C unsubscribes and ends the program.
 """
@@ -38,7 +41,10 @@ class Callback(BaseHTTPRequestHandler):
     timeout = 30
 
     def do_GET(self) -> None:
-        """Answer a verification of our request, or a notice that the subscription ended (hub.mode=denied)."""
+        """Answer a verification of our request, or a notice of the subscription's end.
+
+        The notice has hub.mode=denied.
+        """
         global expected
         url = urlsplit(self.path)
         parameters = {name: values[0] for name, values in parse_qs(url.query).items()}
@@ -81,7 +87,10 @@ class Callback(BaseHTTPRequestHandler):
 
 
 def request(mode: str) -> float:
-    """Send a request to the hub and wait for its verification. Returns the seconds until the next request."""
+    """Send a request to the hub and wait for its verification.
+
+    Returns the seconds until the next request.
+    """
     global expected
     form = {
         "hub.mode": mode,

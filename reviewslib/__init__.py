@@ -1,6 +1,8 @@
-"""reviewsd's library: everything but the entry modules `reviewsd.py`, `hub.py` and `mcp_rpc.py`.
+"""reviewsd's library: everything but the entry modules.
 
-`dataset` reads the data files and searches reviews. `web` renders HTTP responses. `websub` has the parts
-of the hub. `process` runs the service. `importer` and `annotator` make data files, and share `terminal`.
-The library imports no entry module.
+Those are `reviewsd.py`, `hub.py` and `mcp_rpc.py`.
+
+`dataset` reads the data files and searches reviews. `web` renders HTTP responses.
+`websub` has the parts of the hub. `process` runs the service. `importer` and
+`annotator` make data files, and share `terminal`. The library imports no entry module.
 """

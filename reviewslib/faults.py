@@ -1,7 +1,7 @@
 """Faults of files: which file, where in it, and why, as lines for a person.
 
-Whoever reads a file of the operator raises them; a command, the log and the state of the
-service show them. This module knows no file and no schema.
+Whoever reads a file of the operator raises them; a command, the log and the state of
+the service show them. This module knows no file and no schema.
 
 Sections: lines - faults.
 """

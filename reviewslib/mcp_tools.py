@@ -170,7 +170,7 @@ def unknown(parameter: str, message: str) -> BadQuery:
     return BadQuery([Issue(parameter, "", message)])
 
 
-# ---- Tools: models read the docstrings of the functions and the texts of the parameters ----
+# ---- Tools: models read the functions' docstrings and the parameters' texts ----
 
 # Placeholders of descriptions that many tools share.
 ABOUT = {
@@ -238,8 +238,8 @@ PERIOD = Parameter(
     description="Absent: quarters where there are more than 24 months.",
     choices=("month", "quarter"),
 )
-# A function takes a Dataset and the arguments by name, returns a JSON object, encoded or
-# as a ReviewList, and may raise BadQuery.
+# A function takes a Dataset and the arguments by name, returns a JSON object, encoded
+# or as a ReviewList, and may raise BadQuery.
 Function = Callable[..., bytes | ReviewList]
 # For messages: kinds whose names are not plural nouns.
 NOUNS = {"faq": "questions", "monthly": "months"}
@@ -302,11 +302,13 @@ def tool(
 
 @tool("Business and overall rating", RATED_BUSINESS)
 def get_business(dataset: Dataset) -> bytes:
-    """Start here. About {business}: what it does, address, telephone, opening hours, places served, how it
-    makes sure that reviews come from customers (`review_policy`) and where to write one (`review_url`).
-    `aggregate_rating` has the average stars (1 to 5), the number of reviews and how many gave each number of
-    stars. `sources` are the sites where the reviews were published. `answered_pct` of the reviews have a reply of
-    the business; `lately` compares the last 90 days with the 90 before. An unknown detail is null or absent."""
+    """Start here. About {business}: what it does, address, telephone, opening hours,
+    places served, how it makes sure that reviews come from customers (`review_policy`)
+    and where to write one (`review_url`). `aggregate_rating` has the average stars (1
+    to 5), the number of reviews and how many gave each number of stars. `sources` are
+    the sites where the reviews were published. `answered_pct` of the reviews have a
+    reply of the business; `lately` compares the last 90 days with the 90 before. An
+    unknown detail is null or absent."""
     return encode(
         {
             "business": dataset.business,
@@ -321,11 +323,12 @@ def get_business(dataset: Dataset) -> bytes:
     "What reviews say, in brief", SUMMARY, kinds=(*OVERVIEW_KINDS, "monthly", "summary")
 )
 def get_insights_summary(dataset: Dataset) -> bytes:
-    """What all reviews of {business} say together: a summary, the overall sentiment (`score` from -1, all
-    bad, to 1, all good) and its trend; then the aspects, topics, technicians (the people who do the work),
-    services, problems and service areas that customers mention, each with the number of reviews that mention
-    it and their score. `mentions` of search_reviews takes each id or label. null or an empty list means that
-    the insights do not say."""
+    """What all reviews of {business} say together: a summary, the overall sentiment
+    (`score` from -1, all bad, to 1, all good) and its trend; then the aspects, topics,
+    technicians (the people who do the work), services, problems and service areas that
+    customers mention, each with the number of reviews that mention it and their score.
+    `mentions` of search_reviews takes each id or label. null or an empty list means
+    that the insights do not say."""
     insights = dataset.insights
     summary = {key: insights.get(key) for key in (*OVERALL_KEYS, *READING_KEYS)}
     summary["trend"] = insights["temporal"]["trend"]
@@ -343,17 +346,19 @@ def _overview(entry: Mapping[str, Json]) -> dict[str, Json]:
 # Its parameters are those of the contract (`toolbox_of`).
 @tool("Search reviews", FOUND)
 def search_reviews(dataset: Dataset, **filters: Any) -> ReviewList:
-    """Find {called} of {business} by what they speak of, how they judge it, words, stars, dates, replies and
-    `source` ({sources}). {begin} A review must pass every filter; without filters all reviews match. Newest
-    first. `matched`, `average_rating` and `distribution` are of all matches, `returned` counts those in this
-    result; `offset` gets the next ones. Where nothing matches, `hints` says what would. `query` matches its
-    words only as a phrase, so one word finds more. {reviews}"""
+    """Find {called} of {business} by what they speak of, how they judge it, words,
+    stars, dates, replies and `source` ({sources}). {begin} A review must pass every
+    filter; without filters all reviews match. Newest first. `matched`, `average_rating`
+    and `distribution` are of all matches, `returned` counts those in this result;
+    `offset` gets the next ones. Where nothing matches, `hints` says what would. `query`
+    matches its words only as a phrase, so one word finds more. {reviews}"""
     return searching.search(dataset, Query(**filters))
 
 
 @tool("Newest reviews", LISTED, LIMIT)
 def get_recent_reviews(dataset: Dataset, limit: int) -> ReviewList:
-    """The newest {called} of {business}, newest first; `matched` counts all reviews. {others}"""
+    """The newest {called} of {business}, newest first; `matched` counts all reviews.
+    {others}"""
     return searching.search(dataset, Query(limit=limit))
 
 
@@ -371,15 +376,16 @@ def get_review(dataset: Dataset, id: str) -> bytes:
     "Sentiment about one aspect", component("AspectInsight"), ASPECT, kinds=("aspects",)
 )
 def get_aspect_sentiment(dataset: Dataset, aspect: str) -> bytes:
-    """What customers say about one aspect of {business}{aspects}: how many reviews praise it,
-    criticize it or do neither. {score} {phrases}"""
+    """What customers say about one aspect of {business}{aspects}: how many reviews
+    praise it, criticize it or do neither. {score} {phrases}"""
     return entry_of(dataset, "aspects", "aspect", aspect)
 
 
 @tool("What customers say about a person", PEOPLE, NAME, kinds=("technicians",))
 def get_technician(dataset: Dataset, name: str) -> bytes:
-    """What customers say about a person who does the work at {business}{technicians}. All people
-    with this name are returned: if `matched` is above 1, find out which one is meant. {score} {phrases}"""
+    """What customers say about a person who does the work at {business}{technicians}.
+    All people with this name are returned: if `matched` is above 1, find out which one
+    is meant. {score} {phrases}"""
     people = entries_of(dataset, "technicians")
     names = set(filters.technicians_named(dataset, name))
     matches = [person for person in people if person["label"] in names]
@@ -398,7 +404,8 @@ def get_technician(dataset: Dataset, name: str) -> bytes:
     kinds=("services",),
 )
 def get_service(dataset: Dataset, service: str) -> bytes:
-    """What customers say about one service that {business} offers{services}. {score} {phrases}"""
+    """What customers say about one service that {business} offers{services}. {score}
+    {phrases}"""
     return entry_of(dataset, "services", "service", service)
 
 
@@ -409,7 +416,8 @@ def get_service(dataset: Dataset, service: str) -> bytes:
     kinds=("topics",),
 )
 def get_topics(dataset: Dataset, topic: str | None) -> bytes:
-    """Subjects that recur in reviews of {business}, each with a short summary. {score}"""
+    """Subjects that recur in reviews of {business}, each with a short summary.
+    {score}"""
     topics = entries_of(dataset, "topics")
     if topic:
         ids = {subject.id for subject in _listed_as(dataset, "topics", "topic", topic)}
@@ -423,9 +431,10 @@ MAX_MONTHS = 24
 
 @tool("Sentiment over time", OVER_TIME, PERIOD, kinds=("monthly",))
 def get_sentiment_trend(dataset: Dataset, by: str | None) -> bytes:
-    """How reviews of {business} change over time: for each month (`monthly`, YYYY-MM) or quarter
-    (`quarterly`, YYYY-Qn), oldest first, the number of reviews, their average stars and a `score` from -1
-    (all bad) to 1 (all good); and the `trend` in one word, or null where there are too few reviews to tell."""
+    """How reviews of {business} change over time: for each month (`monthly`, YYYY-MM)
+    or quarter (`quarterly`, YYYY-Qn), oldest first, the number of reviews, their
+    average stars and a `score` from -1 (all bad) to 1 (all good); and the `trend` in
+    one word, or null where there are too few reviews to tell."""
     temporal = dict(dataset.insights["temporal"])
     is_long = len(temporal["monthly"]) > MAX_MONTHS
     if by == "quarter" or (by is None and is_long):
@@ -435,8 +444,9 @@ def get_sentiment_trend(dataset: Dataset, by: str | None) -> bytes:
 
 @tool("Questions that reviews answer", QUESTIONS, QUESTION, kinds=("faq",))
 def get_faq(dataset: Dataset, query: str | None) -> bytes:
-    """Questions that people ask about {business}, with answers taken from its reviews; get_review takes the
-    ids in `review_ids`. `matched` counts the questions returned; if none matches, `hints` lists others."""
+    """Questions that people ask about {business}, with answers taken from its reviews;
+    get_review takes the ids in `review_ids`. `matched` counts the questions returned;
+    if none matches, `hints` lists others."""
     text = loosen(query or "")
     faq: Sequence[Mapping[str, Json]] = entries_of(dataset, "faq")
     matches = [
@@ -471,9 +481,9 @@ HINTS = {
     "openWorldHint": False,
 }
 # Clients generate code from schemas and send them to model providers, some of which
-# refuse all tools because of a `$ref` or an unknown keyword. So references are resolved,
-# and only these keywords, `items` and `properties` are kept. A value that conforms to
-# the contract's schema also conforms to the plain schema.
+# refuse all tools because of a `$ref` or an unknown keyword. So references are
+# resolved, and only these keywords, `items` and `properties` are kept. A value that
+# conforms to the contract's schema also conforms to the plain schema.
 PLAIN_KEYWORDS = ("type", "enum", "required")
 
 
@@ -534,7 +544,7 @@ def _parameter_schema(parameter: Parameter) -> Schema:
 
 
 def plain_schema(document: dict[str, Json], schema: Schema) -> Schema:
-    """`schema` in PLAIN_KEYWORDS; references into the contract `document` are resolved."""
+    """`schema` in PLAIN_KEYWORDS, references into the contract `document` resolved."""
     full = resolve(document, schema)
     plain = {keyword: full[keyword] for keyword in PLAIN_KEYWORDS if keyword in full}
     if "items" in full:

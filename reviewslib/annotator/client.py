@@ -27,8 +27,8 @@ from reviewslib.annotator.prompts import BadAnswer, Prompt, Reviews, excerpt
 from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.terminal import CommandFailed
 
-# A batch and its parsed answer; or a batch that cannot be halved, mostly one review, and
-# the reason why it has no answer.
+# A batch and its parsed answer; or a batch that cannot be halved, mostly one review,
+# and the reason why it has no answer.
 Outcome = tuple[Reviews, Json | BadAnswer]
 
 # ---- The server ----

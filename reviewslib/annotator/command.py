@@ -1,4 +1,4 @@
-"""`reviewsd-insights`: a language model annotates the reviews, and insights are counted.
+"""`reviewsd-insights`: a language model annotates reviews, and insights are counted.
 
 Files are written under the lock that imports use. This module knows neither the
 protocol of the model nor the daemon, which notices by itself that `insights.json`
@@ -260,7 +260,7 @@ START_OF_LINE = "\r\x1b[K"
 
 
 class Progress:
-    """How far a reading is: one changing line on a terminal, elsewhere a line a minute."""
+    """How far a reading is: on a terminal one changing line, else a line a minute."""
 
     def __init__(self, total: int, clock: Callable[[], float]):
         self._total = total

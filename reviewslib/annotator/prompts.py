@@ -206,7 +206,7 @@ def annotation_prompt(editorial: Object) -> Prompt:
 
 
 def _annotation_schema(editorial: Object) -> Schema:
-    """The schema of an answer: ids of entries alone, and only of kinds that have some."""
+    """The schema of an answer: ids of entries alone, only of kinds that have some."""
     schema: Schema = deepcopy(PROMPTS["annotations"]["schema"])
     review = schema["properties"]["reviews"]["items"]
     sentiment = review["properties"]["aspects"]["items"]["properties"]["sentiment"]
@@ -255,7 +255,7 @@ def _annotations(reviews: Reviews, answer: Object) -> dict[str, Json]:
 
 
 def _different(kind: str, items: Sequence[Json]) -> list[Json]:
-    """A list of an annotation without repetitions: each aspect once with a sentiment."""
+    """A list of an annotation without repetitions: an aspect once with a sentiment."""
     if kind != "aspects":
         return list(dict.fromkeys(items))
     mentions: dict[tuple[str, str], Json] = {}

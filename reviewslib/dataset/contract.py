@@ -1,9 +1,9 @@
-"""The contract: parameters of `openapi.json`, and schemas of data files in `files.json`.
+"""The contract: parameters of `openapi.json`, schemas of data files in `files.json`.
 
 Both are written by hand. `openapi.json` is served, and is the only source of the search
 parameters. `files.json` is the only source of the schemas and defaults of the data
-files. This module knows JSON and schemas. It knows no review and no HTTP, and opens only
-these two files; callers read the data files.
+files. This module knows JSON and schemas. It knows no review and no HTTP, and opens
+only these two files; callers read the data files.
 
 Sections: the contract - file schemas - completion - reasons - formats -
 acceptance.
@@ -321,7 +321,7 @@ def _type_names(value: str | list[str]) -> list[str]:
 
 
 def quoted(value: Json) -> str:
-    """A value for a message: a long one is cut, of an array or object the type named."""
+    """A value for a message: cut if long; of an array or object only the type."""
     if isinstance(value, dict):
         return TYPES["object"][0]
     if isinstance(value, list):

@@ -129,7 +129,7 @@ def count(contract: Contract, contents: Contents, now: datetime) -> Count:
 
 
 def _current_annotations(sources: Sources) -> dict[str, bytes]:
-    """The file of annotations without those of removed texts; nothing if it has none."""
+    """The file of annotations less those of removed texts; nothing if it has none."""
     current = mentions.current_annotations(sources.reviews, sources.annotations)
     if current == sources.annotations:
         return {}

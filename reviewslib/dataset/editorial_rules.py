@@ -41,7 +41,10 @@ QUOTATIONS = {"pull_quote", "proposed_pull_quote"}
 
 
 def unquoted(text: str) -> str:
-    """A quotation without the marks around it; a pair inside it stays, with all of its marks."""
+    """A quotation without the marks around it.
+
+    A pair inside it stays, with all of its marks.
+    """
     words = text.strip()
     for opening, closing in QUOTATION_MARKS:
         if len(words) < 2 or words[0] != opening or words[-1] != closing:

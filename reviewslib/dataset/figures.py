@@ -114,7 +114,7 @@ def by_month(reviews: Reviews) -> dict[int, list[Object]]:
 
 
 def by_quarter(monthly: Iterable[Object]) -> list[dict[str, Json]]:
-    """The figures of quarters, from those of months: as MonthlyFigures with `quarter`."""
+    """The figures of quarters, from those of months: MonthlyFigures with `quarter`."""
     quarters = defaultdict[str, list[Object]](list)
     for month in monthly:
         quarters[quarter_text(month["month"])].append(month)
@@ -136,7 +136,7 @@ def quarter_text(month: str) -> str:
 
 
 def _weighted_mean(months: Iterable[Object], key: str) -> float | None:
-    """The mean of a figure of months by their number of reviews; None without reviews."""
+    """The mean of a figure of months by number of reviews; None without reviews."""
     # An owner may write any number of reviews, also one that no float holds.
     total = Fraction(0)
     reviews = 0

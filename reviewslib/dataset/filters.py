@@ -30,7 +30,7 @@ Filter = Callable[[Dataset, Reviews, Query], Reviews]
 
 
 def technicians_named(dataset: Dataset, value: str) -> list[str]:
-    """The names of people whose name or id is `value`; else those with all its words."""
+    """Names of people whose name or id is `value`; else names with all its words."""
     exact = _with_name(dataset, "technicians", value)
     if exact:
         return [person.label for person in exact]

@@ -380,7 +380,7 @@ def _completed(entry: Object, count: Count) -> dict[str, Json]:
 def _mentions_by_name(
     kind: str, reviews: Reviews, per_review: PerReview
 ) -> Mapping[str, list[Mention]]:
-    """The mentions of a kind by the name in `per_review`, those of new reviews first."""
+    """The mentions of a kind by name in `per_review`, those of new reviews first."""
     mentions = defaultdict[str, list[Mention]](list)
     for review in reviews:
         for item in per_review[review["id"]].get(kind) or ():
@@ -490,7 +490,7 @@ def _phrases(mentions: Mentions) -> Iterable[list[Object]]:
 
 
 def _examples(reviews: Reviews, sentiments: Iterable[str]) -> list[str]:
-    """Ids of the newest reviews that are not short, with a negative one if there is any."""
+    """Ids of the newest reviews that are not short, a negative one if there is any."""
     telling = [
         review for review in reviews if len(review["text"] or "") >= SHORTEST_EXAMPLE
     ]

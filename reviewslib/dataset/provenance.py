@@ -1,6 +1,7 @@
-"""Provenance: the names of the sources of reviews, and whether reviews may be called verified.
+"""Provenance: names of reviews' sources, and whether reviews may be called verified.
 
-This module knows sources and the description of a business. It knows no review, no page and no protocol.
+This module knows sources and the description of a business. It knows no review, no page
+and no protocol.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ LONGEST_SOURCE = 80
 
 
 def source_name(source: str) -> str:
-    """The name of a source in its own spelling, if SOURCE_NAMES has it, else as it is."""
+    """The name of a source in its own spelling if SOURCE_NAMES has it, else as is."""
     return NAMES_BY_SOURCE.get(fold(source), source)
 
 
 def sources_of(sources: Iterable[str]) -> tuple[str, ...]:
-    """The distinct sources of reviews in their first spelling, the most frequent first."""
+    """The distinct sources of reviews in their first spelling, most frequent first."""
     counts = Counter[str]()
     spellings = dict[str, str]()
     for source, count in Counter(sources).items():
@@ -78,7 +79,7 @@ def published_on(sources: Sequence[str]) -> str:
 
 
 def review_policy(business: Object) -> str:
-    """How the owner makes sure that reviews come from customers; empty if nobody says."""
+    """How the owner makes sure that reviews are by customers; empty if nobody says."""
     return (business.get("review_policy") or "").strip()
 
 

@@ -32,7 +32,7 @@ MAX_ECHOED = 200
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A valid search. Names and defaults are those of the contract; None means no filter."""
+    """A valid search. Names and defaults are the contract's; None means no filter."""
 
     query: str | None = None
     rating: int | None = None
@@ -52,7 +52,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Issue:
-    """An error in a request; `parameter` is None if the error is not about a parameter."""
+    """An error in a request; `parameter` is None if it is not about a parameter."""
 
     parameter: str | None
     value: str
@@ -65,7 +65,7 @@ class Issue:
 
 
 class BadQuery(ValueError):
-    """A request that the caller must change; `issues` have the order of its parameters."""
+    """A request the caller must change; `issues` are in the order of parameters."""
 
     def __init__(self, issues: Sequence[Issue]):
         self.issues = tuple(issues)
@@ -163,7 +163,7 @@ def query_from_pairs(parameters: Parameters, pairs: Pairs) -> Query:
 
 
 def query_of_page(parameters: Parameters, pairs: Pairs, size: int) -> Query:
-    """The query for one page of `size` reviews; the parameter `page` is its number, from 1.
+    """The query for a page of `size` reviews; the parameter `page` counts from 1.
 
     Raises BadQuery with every issue.
     """
@@ -257,7 +257,7 @@ CALENDAR_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def read_day(text: str) -> str:
-    """`text`, which must be a day of the calendar, written YYYY-MM-DD. Raises BadValue."""
+    """`text`, which must be a day of the calendar as YYYY-MM-DD. Raises BadValue."""
     if not CALENDAR_DAY.fullmatch(text):
         raise BadValue("expected a date written YYYY-MM-DD")
     try:

@@ -52,7 +52,7 @@ NEWEST_REVIEWS = 50
 # Of served JSON. It bounds pages and search results: `limit=100` is at most 6.4 MB.
 LARGEST_REVIEW_BYTES = 64 * 1024
 
-# ---- Served reviews: every key, null if absent; then unknown keys; `page_url` last ----
+# ---- Served reviews: each key, null if absent; then unknown keys; `page_url` last ----
 
 # A review has a list of each.
 MENTION_KINDS = ("technicians", "services")
@@ -293,7 +293,7 @@ def _loaded_reviews(
     document: memoryview,
     start: int,
 ) -> tuple[Review, ...]:
-    """The reviews, whose JSON stands in `document` from `start`, with commas between."""
+    """The reviews; their JSON is in `document` from `start`, commas between them."""
     reviews = []
     for review, json in zip(served, encoded, strict=True):
         end = start + len(json)

@@ -54,7 +54,8 @@ def _page(dataset: Dataset, matches: Reviews, query: Query) -> ReviewList:
     """The `limit` reviews after the first `offset`, and figures of all `matches`.
 
     With a filter `people` stands among the figures, with `mentions` also `meant`. What
-    is found by reading says how much of the reviews was read, while something is unread.
+    is found by reading says how much of the reviews was read, while something is
+    unread.
     """
     page = matches[query.offset : query.offset + query.limit]
     frame: dict[str, Json] = {"matched": len(matches), "returned": len(page)}
@@ -79,7 +80,7 @@ MAX_MEANT = 20
 
 
 def search(dataset: Dataset, query: Query) -> ReviewList:
-    """`{"matched", "returned", …, "reviews"}`: `limit` reviews after the first `offset`.
+    """`{"matched", "returned", …, "reviews"}`: `limit` reviews after `offset` others.
 
     Between them stand figures of all matches (`_page`). Where nothing matches, `hints`
     stands before `reviews`: sentences that say what would match.

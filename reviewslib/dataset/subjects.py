@@ -78,7 +78,7 @@ class Subjects:
         return [subject for subject in self.by_key.values() if subject.kind == kind]
 
     def ids_of(self, subject: Subject, sentiment: str | None) -> Ids:
-        """The reviews that speak of a subject; with `sentiment`, those that judge it so.
+        """The reviews that speak of a subject; with `sentiment`, that judge it so.
 
         What is no aspect is not judged: then any aspect counts.
         """
@@ -169,7 +169,7 @@ REVIEW_KEYS = {
 def _unlisted(
     insights: Object, mentions: Mapping[str, ByName]
 ) -> Iterator[tuple[str, Object]]:
-    """Entries for people and services that reviews mention and the insights do not list.
+    """Entries for people and services that reviews mention and insights do not list.
 
     Their name is their id. Of other kinds an id without an entry has no label to show.
     """
@@ -294,7 +294,7 @@ def _judged(aspect: str, judgements: Judgements) -> dict[str, Ids]:
 def subjects_named(
     subjects: Iterable[Subject], value: str, words: Sequence[str]
 ) -> list[Subject]:
-    """The subjects that `value` means: a `key`; else an id or label; else words of labels.
+    """The subjects `value` means: a `key`; else an id or label; else words of labels.
 
     All words of `value` must stand in the label, in any order and with another ending;
     the first MAX_WORDS count. `words` are those of all labels, sorted.

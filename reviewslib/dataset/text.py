@@ -23,7 +23,7 @@ EQUIVALENTS = {"’": "'", "‘": "'", "ʼ": "'", "´": "'", "İ": "i", "ı": "i
 
 
 def fold(text: str) -> str:
-    """`text` for comparison in any case, with any apostrophe, accents in any encoding."""
+    """`text` to compare in any case, with any apostrophe, accents in any encoding."""
     if text.isascii():
         return text.lower()
     text = composed(text)
@@ -60,8 +60,8 @@ LETTERS = "".join(
     if unicodedata.name(char, "").startswith(("LATIN", "GREEK"))
 )
 # NFD does not give the base of a letter with a stroke, since in Unicode a stroke is not
-# a mark. ё is the only Cyrillic letter here: it is often written without its mark, while
-# й and и are different letters.
+# a mark. ё is the only Cyrillic letter here: it is often written without its mark,
+# while й and и are different letters.
 LISTED_LETTERS = dict(zip("ŁØĐłøđЁё", "LODlodЕе", strict=True))
 
 
@@ -231,7 +231,7 @@ NAME_SEPARATORS = re.compile(r"[\s.,\u2010-\u2013-]+")
 
 
 def name_words(name: str) -> frozenset[str]:
-    """The loosened words of a person's name; hyphens, dots and commas end words, too."""
+    """The loosened words of a person's name; hyphens, dots, commas end words, too."""
     return frozenset(filter(None, NAME_SEPARATORS.split(loosen(name))))
 
 

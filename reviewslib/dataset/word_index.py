@@ -45,7 +45,7 @@ class WordIndex(Generic[Item]):
         return [self.items[place] for place in sorted(chosen)]
 
     def with_any(self, words: Iterable[str]) -> list[Item]:
-        """The items that have any of the loosened `words`, those with most of them first.
+        """The items that have any of the loosened `words`, those with most first.
 
         Endings may differ.
         """

@@ -22,7 +22,8 @@ Respond = Callable[[Request], Response]
 
 # ---- What is asked ----
 
-# A page for people, where there is a choice. The host is never used: links have the base URL.
+# A page for people, where there is a choice. The host is never used: links have the
+# base URL.
 HEADERS = {"host": "localhost", "accept": "text/html"}
 INDEX = "index.html"
 # What file servers answer for an unknown path, by their own convention.
@@ -53,7 +54,8 @@ def is_page(response: Response) -> bool:
 # ---- Links ----
 
 # Our templates write attributes in double quotes, and escape those of texts, so that a
-# text of a customer cannot look like an attribute. A parser of HTML takes ten times as long.
+# text of a customer cannot look like an attribute. A parser of HTML takes ten times as
+# long.
 LINK = re.compile(r'\s(?:href|src)="([^"]*)"')
 
 
@@ -129,7 +131,8 @@ class Site:
         return zlib.decompress(self._packed[name])
 
 
-# GitHub Pages publishes at most 1 GB; a pull of the old site and the new one needs some more.
+# GitHub Pages publishes at most 1 GB; a pull of the old site and the new one needs some
+# more.
 MAX_SITE_BYTES = 900 * 10**6
 
 

@@ -1,4 +1,4 @@
-"""The folder of an export: what an earlier one wrote is known, and nothing else is touched.
+"""The folder of an export: what an earlier one wrote is known, all else untouched.
 
 A list in the folder names the files of the export. It is written before them with the
 names of the old and the new ones, and at the end with the new ones alone, so that after
@@ -42,14 +42,14 @@ def write_list(directory: Path, names: Iterable[str]) -> None:
 
 
 def no_sync(descriptor: int) -> None:
-    """Nothing: after a power cut the next run compares all contents, and writes again."""
+    """Nothing: after a power cut the next run compares contents and writes again."""
 
 
 # ---- What may be written ----
 
 
 def check_new(directory: Path) -> None:
-    """Raise CannotExport if a folder without a list holds anything of another program."""
+    """Raise CannotExport if a folder has no list but something of another program."""
     if not directory.exists():
         return
     for path in sorted(directory.iterdir()):
@@ -75,7 +75,7 @@ def place_of(directory: Path, name: str) -> Path:
 
 
 def check_foreign(directory: Path, names: Iterable[str]) -> None:
-    """Raise CannotExport if a file of another program stands where one is to be written."""
+    """Raise CannotExport if another program's file is where one is to be written."""
     for name in sorted(names):
         if place_of(directory, name).exists():
             raise CannotExport(

@@ -97,7 +97,8 @@ def _import(
     # Merging changes the entries of the state.
     lasting = stored.state.lasting()
     merged = _merge(options, contract, stored, found, answers)
-    # Which of many questions were answered is worth writing: the next run asks the others.
+    # Which of many questions were answered is worth writing: the next run asks the
+    # others.
     may_be_idle = answers is not None and not answers.is_cut
     if may_be_idle and _is_nothing_new(merged, stored, lasting):
         yield [*remarks, *_nothing_new(options, stored, merged)]

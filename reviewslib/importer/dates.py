@@ -33,7 +33,8 @@ CLOCK_TIME = re.compile(
     r"(?: *\([^()]*\)| +[a-z]{1,5})?"
     r"|(?P<utc>utc|gmt|z)(?: *\([^()]*\))?)?\Z"
 )
-# Chinese and Japanese write year, month and day so, and a weekday in brackets or without.
+# Chinese and Japanese write year, month and day so, and a weekday in brackets or
+# without.
 CJK_DAY = re.compile(r"([0-9]{4}) *年 *([0-9]{1,2}) *月 *([0-9]{1,2}) *[日号號]?")
 CJK_WEEKDAY = re.compile(
     r"[(（]?(?:[月火水木金土日]曜日?|星期.|[(（][月火水木金土日])[)）]?"

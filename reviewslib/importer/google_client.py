@@ -1,7 +1,7 @@
-"""A client of Google's API: lists page by page, and single objects, with an access token.
+"""A client of Google's API: lists by the page, single objects, with an access token.
 
-It knows no location and no review; `google_http.py` sends its requests. Its sections: the
-connection, the client.
+It knows no location and no review; `google_http.py` sends its requests. Its sections:
+the connection, the client.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Client:
         return object_of(response.content, "a page")
 
     def ask_once(self, url: str) -> Response:
-        """The answer to a question that another run can ask again. Raises GoogleFault."""
+        """The answer to a question another run can ask again. Raises GoogleFault."""
         response = exchange(url, self._fields)
         self.date = response.date
         return response

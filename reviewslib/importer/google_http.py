@@ -1,7 +1,7 @@
 """Requests to Google: where they go, and how often they are repeated.
 
-Only the addresses of `Endpoints` are ever asked; redirects are not followed. This module
-knows no review and no key.
+Only the addresses of `Endpoints` are ever asked; redirects are not followed. This
+module knows no review and no key.
 
 Sections: addresses, one request, requests that are repeated.
 """
@@ -40,7 +40,8 @@ class Endpoints:
 
 # ---- One request ----
 
-# A page of 50 reviews has some 100 KB; an answer without an end must not fill the memory.
+# A page of 50 reviews has some 100 KB; an answer without an end must not fill the
+# memory.
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 TIMEOUT_SECONDS = 30
 
@@ -76,7 +77,7 @@ class Response(NamedTuple):
 
 
 def _opener() -> urllib.request.OpenerDirector:
-    """Without handlers of redirects, which would carry the token elsewhere, and of errors.
+    """Without handlers of errors, and of redirects, which would carry the token away.
 
     HTTPS_PROXY and SSL_CERT_FILE are honoured.
     """

@@ -1,4 +1,4 @@
-"""The key to Google's API: a file of an "authorized user", and the login that writes it.
+"""The key to Google's API: an "authorized user" file, and the login that writes it.
 
 The file has mode 0600, and what is in it stands in no message. Its sections: the file,
 the access token, the login of a desktop client (RFC 8252, with PKCE of RFC 7636).
@@ -146,7 +146,7 @@ ENDED = ("invalid_grant", "invalid_client")
 def _ask_for_token(
     fields: Mapping[str, str], endpoints: Endpoints, pacing: Pacing
 ) -> Response:
-    """The answer of the token address, whose content is an object. Raises GoogleFault."""
+    """The token address's answer, whose content is an object. Raises GoogleFault."""
     body = urlencode(fields).encode()
     response = exchange_patiently(endpoints.token, FORM, pacing, body)
     if isinstance(response.content, dict) and response.content.get("error") in ENDED:
@@ -176,7 +176,7 @@ def log_in(
     open_browser: Callable[[str], object] = webbrowser.open,
     patience_seconds: float = LOGIN_SECONDS,
 ) -> None:
-    """Let the owner log in with a browser, and write the key file. Raises GoogleFault."""
+    """Let the owner log in with a browser; write the key file. Raises GoogleFault."""
     client = _desktop_client(client_file, endpoints)
     verifier = secrets.token_urlsafe(48)
     with _Loopback(secrets.token_urlsafe(24), patience_seconds) as loopback:

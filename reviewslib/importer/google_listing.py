@@ -19,14 +19,14 @@ from reviewslib.importer.takeout import RESOURCE_NAME, Origin, add_reviews
 
 # ---- The listing ----
 
-# Google allows 300 requests a minute, and a run must end soon. The next one asks for the
-# rest.
+# Google allows 300 requests a minute, and a run must end soon. The next one asks for
+# the rest.
 MAX_QUESTIONS = 200
 
 
 @dataclass
 class Listing:
-    """What one or two readings of a list have brought, and questions about what it lacks."""
+    """What one or two readings of a list brought, and questions about what it lacks."""
 
     location: str
     time: str  # T, in UTC
@@ -96,9 +96,9 @@ class Listing:
 def lacked_ids(stored: Stored, location: str, listed_ids: Container[str]) -> list[str]:
     """The API's ids of the stored reviews of a location that a list lacks.
 
-    Those of which nothing was heard for longest come first. A review of which Google has
-    said that it does not exist is not asked for again: if it returns, a list has it. So
-    the reviews that the brake holds are asked for once.
+    Those of which nothing was heard for longest come first. A review of which Google
+    has said that it does not exist is not asked for again: if it returns, a list has
+    it. So the reviews that the brake holds are asked for once.
     """
     entries = stored.entries()
     waiting = list[tuple[str, str]]()

@@ -1,8 +1,8 @@
 """Shapes of Google's answers: one check for all of them. This module is pure.
 
-An absent member and null say the same: nothing. What has another shape than documented is
-a fault that names the member and repeats nothing of its value, which may be a customer's
-words.
+An absent member and null say the same: nothing. What has another shape than documented
+is a fault that names the member and repeats nothing of its value, which may be a
+customer's words.
 
 Sections: members, what becomes a part of an address, reviews.
 """
@@ -72,7 +72,7 @@ def name_in(item: Object) -> str:
 
 
 def page_token_in(page: Object) -> str:
-    """What the address of the next page has, empty on the last one. Raises GoogleFault."""
+    """What the next page's address has, empty on the last one. Raises GoogleFault."""
     token = text_in(page, "nextPageToken")
     # Half of a surrogate pair, which JSON can have, cannot stand in an address.
     if not token.isascii():

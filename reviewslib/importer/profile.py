@@ -1,8 +1,9 @@
 """Google's profile of a location becomes members of `business`. This module is pure.
 
-Members follow the profile while nobody else has written them: those that are null and were
-never filled, and those that are still as an import wrote them, which digests in the state
-tell. What the owner wrote or emptied stays. Its sections: following, the members, hours.
+Members follow the profile while nobody else has written them: those that are null and
+were never filled, and those that are still as an import wrote them, which digests in
+the state tell. What the owner wrote or emptied stays. Its sections: following, the
+members, hours.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from reviewslib.importer.texts import clean, clean_line
 
 
 class Followed(NamedTuple):
-    """The new `business`, the digests of what imports wrote, and lines for the report."""
+    """The new `business`, digests of what imports wrote, and lines for the report."""
 
     business: dict[str, Json]
     digests: dict[str, str]
@@ -36,7 +37,7 @@ def follow(
     *,
     made_up: Collection[str] = (),
 ) -> Followed:
-    """`business` after the profile; `made_up` are members that this import has invented.
+    """`business` after the profile; `made_up` are members this import has invented.
 
     Raises GoogleFault for a profile of another shape.
     """

@@ -340,7 +340,7 @@ class Register:
         return ""
 
     def _known_id(self, record: Record) -> str:
-        """The id of the review with the native id of a record, empty if there is none."""
+        """The id of the review with the native id of a record, else empty."""
         return self.id_of(record.source, record.native_id)
 
     def id_of(self, source: str, native_id: str) -> str:

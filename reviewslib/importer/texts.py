@@ -76,7 +76,7 @@ def without_html(text: str) -> str:
 
 
 def is_like_html(texts: Iterable[str]) -> bool:
-    """Whether more than a tenth of the texts have tags or entities; empty ones aside."""
+    """Whether over a tenth of the texts, empty ones aside, have tags or entities."""
     number = 0
     marked = 0
     for text in texts:

@@ -1,8 +1,8 @@
 """ASGI: requests, bodies, peers and responses as an ASGI server hands them on.
 
 The source is the ASGI specification, version 3.0, HTTP. Everything runs on the event
-loop. This module must not know an application, a thread or a certain server, but for what
-Granian does in its own way, which is said where it matters.
+loop. This module must not know an application, a thread or a certain server, but for
+what Granian does in its own way, which is said where it matters.
 
 Sections: requests - peers - responses.
 """
@@ -143,7 +143,7 @@ class Peer:
         self._disconnect: asyncio.Task[None] | None = None
 
     def disconnect(self) -> asyncio.Task[None]:
-        """A task that is done when the peer has gone. Call it after the body arrived."""
+        """A task that is done when the peer has gone. Call it once the body arrived."""
         if not self._disconnect:
             self._disconnect = asyncio.ensure_future(self._wait())
         return self._disconnect

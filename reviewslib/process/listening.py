@@ -136,13 +136,14 @@ def tune_listener(address: Any, silence_seconds: float) -> None:
     timeout_ms = round(silence_seconds * 1000)
     for listener in _duplicates_of_sockets(address):
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
-        # The peer of a Unix socket is a proxy on this machine, and there is no such option.
+        # The peer of a Unix socket is a proxy on this machine, and there is no such
+        # option.
         if listener.family != socket.AF_UNIX:
             listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, timeout_ms)
 
 
 def _duplicates_of_sockets(address: Any) -> Iterator[socket.socket]:
-    """Duplicates of our sockets with this address; other systems than Linux list none."""
+    """Duplicates of our sockets with this address; none on systems but Linux."""
     if sys.platform != "linux":
         return
     for entry in Path("/proc/self/fd").iterdir():

@@ -1,7 +1,7 @@
 """Logging that never blocks: records are queued, and one thread writes them to stderr.
 
-Records that do not fit into the queue are dropped and counted. The next record that fits
-states their number.
+Records that do not fit into the queue are dropped and counted. The next record that
+fits states their number.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class ServiceManager:
         ask: Callable[[], object],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """Notify the watchdog twice in every interval, each time after `ask` has returned.
+        """Notify the watchdog twice in every interval, each time after `ask` returned.
 
         `ask` needs no connection: a service whose connections are all in use is busy,
         but does not hang.

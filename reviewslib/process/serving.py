@@ -1,7 +1,7 @@
 """The HTTP server: Granian's embedded server, from the first response to the stop.
 
-This module must not know reviews. It uses only documented names of Granian, so that every
-new release can be installed at once.
+This module must not know reviews. It uses only documented names of Granian, so that
+every new release can be installed at once.
 
 Sections: what is served - serving - signals - Granian - the end.
 """
@@ -42,8 +42,8 @@ from granian.server.embed import Server
 
 # Of a request. Browsers send 2 KB; a search for a long text is the largest.
 MAX_HEAD_BYTES = 16 * 1024
-# Connections that the kernel has accepted and Granian has not: as many as Linux allows by
-# default (net.core.somaxconn, listen(2)).
+# Connections that the kernel has accepted and Granian has not: as many as Linux allows
+# by default (net.core.somaxconn, listen(2)).
 BACKLOG = 4096
 # For `before_stop`, while the port is still open; and for running requests after that.
 # A service that stops is gone within five seconds, whatever hangs.
@@ -212,7 +212,7 @@ def embedded_server(service: Service) -> tuple[Server, Any]:
 
 
 def _place(listener: Listener) -> tuple[dict[str, Any], Any]:
-    """Where Granian listens: its arguments, and the address. Gives up a claimed port."""
+    """Where Granian listens: arguments, and the address. Gives up a claimed port."""
     if isinstance(listener, Path):
         return {"uds": listener}, str(listener)
     address = listener.getsockname()

@@ -110,8 +110,8 @@ def _log_level(text: str) -> str:
 
 # ---- Settings ----
 
-# Arguments of `add_argument` by parser: a flag of origins is repeatable, that of a switch
-# takes no value.
+# Arguments of `add_argument` by parser: a flag of origins is repeatable, that of a
+# switch takes no value.
 FLAG_ARGUMENTS: dict[Callable[[str], Any], dict[str, Any]] = {
     _origins: {"metavar": "X", "action": "append"},
     _switch: {"action": "store_const", "const": "on"},

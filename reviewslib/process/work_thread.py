@@ -1,4 +1,4 @@
-"""A thread for work that would block the event loop: computing, or waiting for the disk.
+"""A thread for work that would block the event loop: computing, or waiting for disk.
 
 This module must not know what is made there.
 """

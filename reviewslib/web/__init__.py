@@ -1,1 +1,1 @@
-"""Everything that is served over HTTP: pages, feeds and other documents, and their routes."""
+"""What is served over HTTP: pages, feeds and other documents, and their routes."""

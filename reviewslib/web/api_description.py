@@ -21,7 +21,7 @@ from reviewslib.links import FIXED_PATHS, ServiceUrls
 def api_description(
     contract: Contract, dataset: Dataset, urls: ServiceUrls
 ) -> dict[str, Any]:
-    """The contract with the base URL of this service and the contact of the business."""
+    """The contract with this service's base URL and the contact of the business."""
     document = contract.document
     if not urls.search:
         document = of_files(document)

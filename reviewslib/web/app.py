@@ -72,7 +72,7 @@ def _header_of(environ: dict[str, Any], name: str) -> str | None:
 
 
 def response_at_hand(call: Call, route: Route) -> Response | None:
-    """The response, unless the handler must run and takes its time. Raises HttpError."""
+    """The response, unless the handler must run and takes time. Raises HttpError."""
     check_host(call.request)
     if route.methods:
         check_method(call.request, route.methods)

@@ -1,9 +1,9 @@
-"""Documents by which assistants find the MCP endpoint: its card and the catalogue of the host.
+"""Documents by which assistants find the MCP endpoint: its card, the host's catalogue.
 
-The card is that of the MCP extension SEP-2127 (Final), the catalogue ARD 0.91. Both name
-the service by its host, so `links` gives them no address where the host has no name. No
-assistant is known to need them: nothing else depends on them. This module must not know
-requests or files.
+The card is that of the MCP extension SEP-2127 (Final), the catalogue ARD 0.91. Both
+name the service by its host, so `links` gives them no address where the host has no
+name. No assistant is known to need them: nothing else depends on them. This module must
+not know requests or files.
 
 Sections: the card - the catalogue.
 """
@@ -32,7 +32,7 @@ MAX_CARD_TEXT = 100
 
 
 def server_card(dataset: Dataset, urls: ServiceUrls) -> dict[str, Json]:
-    """The card of the MCP endpoint, as JSON. It agrees with what `server/discover` says.
+    """The card of the MCP endpoint, as JSON. It agrees with `server/discover`.
 
     Tools are not listed: they depend on the data, and `tools/list` has them.
     """
@@ -96,8 +96,8 @@ def catalogue(dataset: Dataset, urls: ServiceUrls) -> dict[str, Json]:
 def _queries(dataset: Dataset) -> Iterator[str]:
     """Questions that the tools answer, the most mentioned subjects first.
 
-    They are made of labels of services and aspects, which the owner has chosen. Texts of
-    customers, and names of people, do not stand in a document that others copy.
+    They are made of labels of services and aspects, which the owner has chosen. Texts
+    of customers, and names of people, do not stand in a document that others copy.
     """
     insights = dataset.insights
     services = _chosen(insights["entities"]["services"])

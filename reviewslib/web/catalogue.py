@@ -2,8 +2,8 @@
 
 The format is that of GNU gettext, as far as `pybabel` and its editors write it here: no
 contexts, a blank line between entries. A fuzzy or empty translation counts as missing.
-The plural rule of a header is compiled by the standard library. This module must not know
-a message, a page or a file.
+The plural rule of a header is compiled by the standard library. This module must not
+know a message, a page or a file.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def read_catalogue(text: str) -> Catalogue:
 
 
 def _strings(entry: str) -> dict[str, str]:
-    """The strings of an entry by keyword: `msgid`, `msgid_plural`, `msgstr`, `msgstr[0]`."""
+    """An entry's strings by keyword: `msgid`, `msgid_plural`, `msgstr`, `msgstr[0]`."""
     strings: dict[str, str] = {}
     keyword = ""
     for found in STRING.finditer(entry):

@@ -1,7 +1,7 @@
 """The chart of ratings by month, and the figures by year below it.
 
-The chart is places between 0 and 1; `page.html` draws them. This module must not know reviews: it takes the
-counted months of the insights.
+The chart is places between 0 and 1; `page.html` draws them. This module must not know
+reviews: it takes the counted months of the insights.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ MAX_MONTHS = 60
 # Below the chart; one more entry sums up all earlier years, so that nothing is missing.
 MAX_YEARS = 15
 BEST = 5
-# The scale begins here at the latest: from 4.8 to 5, a chart would show noise as a fall.
+# The scale begins here at the latest: from 4.8 to 5, a chart would show noise as a
+# fall.
 HIGHEST_LOWEST_LEVEL = 4
 # The line is the average of so many months: a year, since trades have seasons.
 MONTHS_IN_AVERAGE = 12
@@ -77,7 +78,7 @@ class Trend:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """The scales of a chart: the first and the last month, the lowest level in stars."""
+    """The scales of a chart: its first and last month, the lowest level in stars."""
 
     first: int
     last: int

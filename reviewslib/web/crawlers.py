@@ -39,7 +39,7 @@ def _sitemap_entry(address: str, day: str) -> str:
 
 
 def robots_text(urls: ServiceUrls) -> bytes:
-    """robots.txt (RFC 9309), `text/plain`: only what accepts nothing but POST is barred.
+    """robots.txt (RFC 9309), `text/plain`: only what accepts only POST is barred.
 
     `Agentmap` is that of ARD 0.91.
     """

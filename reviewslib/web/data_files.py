@@ -17,7 +17,7 @@ DATA_FILES = (REVIEWS_FILE, INSIGHTS_FILE)
 
 
 class DataFiles(NamedTuple):
-    """The contents of the data files, and their last changes in seconds since the epoch."""
+    """The contents of the data files, and their last changes in epoch seconds."""
 
     reviews: bytes
     reviews_changed: float

@@ -1,7 +1,8 @@
 """The frame for the owner's website: the rating and the newest reviews.
 
-Words and markup are in `embed.html`. This module must not know requests: their parameters arrive as values.
-The frame runs no script and loads nothing from another host.
+Words and markup are in `embed.html`. This module must not know requests: their
+parameters arrive as values. The frame runs no script and loads nothing from another
+host.
 """
 
 from __future__ import annotations
@@ -28,10 +29,12 @@ def frame(
     mentions_service: str | None,
     mentions_technician: str | None,
 ) -> bytes:
-    """The newest reviews that mention the service and the person, `text/html; charset=utf-8`.
+    """The newest reviews that mention the service and the person.
 
-    If no review mentions both, the frame has the newest of all reviews: an empty frame on the owner's website
-    would say less.
+    The format is `text/html; charset=utf-8`.
+
+    If no review mentions both, the frame has the newest of all reviews: an empty frame
+    on the owner's website would say less.
     """
     query = Query(
         limit=limit,

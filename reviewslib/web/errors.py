@@ -1,4 +1,4 @@
-"""Errors of HTTP: the class that handlers raise, and the formats in which it is answered.
+"""Errors of HTTP: the class that handlers raise, and the formats of the responses.
 
 JSON has the member names of RFC 9457. This module knows no route and no data.
 

@@ -1,7 +1,7 @@
 """The feeds: the newest reviews as JSON Feed and as Atom.
 
-The feeds do not contain the time of rendering, so equal data give equal bytes. This module must not know
-files, the clock or HTTP.
+The feeds do not contain the time of rendering, so equal data give equal bytes. This
+module must not know files, the clock or HTTP.
 
 Sections: JSON Feed - Atom - Selections in words - What both say of a review - Dates
 """
@@ -31,7 +31,10 @@ from reviewslib.web.language import ENGLISH, Language, message
 def json_feed(
     dataset: Dataset, urls: ServiceUrls, language: Language = ENGLISH
 ) -> bytes:
-    """JSON Feed 1.1 (https://jsonfeed.org/version/1.1) of the newest reviews, encoded."""
+    """JSON Feed 1.1 of the newest reviews, encoded.
+
+    The format is that of https://jsonfeed.org/version/1.1.
+    """
     feed = {
         "version": "https://jsonfeed.org/version/1.1",
         "title": _title(dataset, language),
@@ -73,7 +76,8 @@ def _json_feed_item(
 # ---- Atom ----
 
 # Ids are `tag:` URIs (RFC 4151 section 2.1) and must not change. Therefore their date
-# is a constant, and their authority is the host alone: ports and paths change more often.
+# is a constant, and their authority is the host alone: ports and paths change more
+# often.
 TAG_YEAR = "2026"
 DOMAIN_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 # XML 1.0 section 2.2. Surrogates are forbidden too; the loader refuses files that have
@@ -89,7 +93,10 @@ def atom_feed(
     updated_when_empty: datetime,
     language: Language = ENGLISH,
 ) -> bytes:
-    """Atom (RFC 4287) of the newest reviews, encoded; `updated_when_empty` is aware and UTC."""
+    """Atom (RFC 4287) of the newest reviews, encoded.
+
+    `updated_when_empty` is aware and UTC.
+    """
     head = FeedHead(
         id=f"{_tag(urls)}:reviews",
         title=_title(dataset, language),
@@ -226,7 +233,7 @@ def _element(
 
 
 def _xml(text: str) -> str:
-    """`text` without the characters that XML forbids, its line ends as a parser gives them."""
+    """`text` without characters that XML forbids, line ends as parsers have them."""
     return text.translate(NOT_IN_XML).replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -368,7 +375,7 @@ def _date_time(date: str) -> str:
 
 
 def _modified(review: Mapping[str, Json]) -> str:
-    """The latest of the dates of a review, its last change and its reply, as a date-time."""
+    """The latest date of a review, of its last change and its reply, as a date-time."""
     dates = [review["date"]]
     if review["updated"]:
         dates.append(review["updated"])
@@ -379,16 +386,20 @@ def _modified(review: Mapping[str, Json]) -> str:
 
 
 def _instant(date_time: str) -> tuple[timedelta, str]:
-    """A sort key of date-times: the time in seconds, then the digits of the fraction, however many.
+    """A sort key of date-times: the time in seconds, then the digits of the fraction.
+
+    The fraction may have any number of digits.
 
     A leap second is equal to the second before it.
     """
-    # `datetime` has microseconds and no leap second; RFC 3339 has any fraction and both.
+    # `datetime` has microseconds and no leap second; RFC 3339 has any fraction and
+    # both.
     second = date_time[17:19]
     rest = date_time[19:]
     offset = rest.lstrip(".0123456789")
     fraction = rest.removesuffix(offset)
     moment = datetime.fromisoformat(date_time[:17] + min(second, "59") + offset)
-    # timestamp() would fail in the years 1 and 9999, where an offset can leave the calendar.
+    # timestamp() would fail in the years 1 and 9999, where an offset can leave the
+    # calendar.
     local_time = moment.replace(tzinfo=None) - datetime.min
     return local_time - (moment.utcoffset() or timedelta()), fraction

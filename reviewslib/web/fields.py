@@ -1,4 +1,4 @@
-"""The fields of the search form: their labels, kinds, places and choices, in a language.
+"""The fields of the search form: labels, kinds, places and choices, in a language.
 
 A field is shown by its kind (`input`) in `list.html`. It stands `first`, among `more`
 fields, there only `if used`, or `nowhere`; `summary` is what the folded part is called.

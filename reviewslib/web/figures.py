@@ -1,4 +1,6 @@
-"""Figures as they are shown: counts and ratings as text, the most mentioned entries, the bars of aspects.
+"""Figures as they are shown: counts, ratings, most mentioned entries, bars of aspects.
+
+Counts and ratings are text.
 
 This module must not know templates; how a bar is drawn is a macro of `macros.html`.
 """
@@ -40,7 +42,7 @@ def format_rating(rating: float) -> str:
 
 
 def by_mentions(entries: Iterable[Object], limit: int) -> list[Object]:
-    """At most `limit` entries, the most mentioned first, without those that are not `is_shown`."""
+    """At most `limit` entries that are shown (`is_shown`), the most mentioned first."""
     mentioned = [entry for entry in entries if is_shown(entry)]
     mentioned.sort(key=lambda entry: capped(entry["mention_count"]), reverse=True)
     return mentioned[:limit]

@@ -46,7 +46,10 @@ def min_height(site: Site) -> str:
 
 
 def _bounds(heights: dict[int, float]) -> tuple[int, int]:
-    """The whole rem (floor, slope) whose line is nowhere below `heights` and ends in least white."""
+    """The whole rem (floor, slope) of a line that is nowhere below `heights`.
+
+    Of such lines it ends in least white.
+    """
     best = (HIGHEST_FLOOR, HIGHEST_SLOPE)
     least = _area(*best)
     for floor in range(1, HIGHEST_FLOOR + 1):
@@ -189,7 +192,10 @@ def _review(review: Object, language: Language) -> Height:
 
 
 def _reviews(reviews: Sequence[Height], room: float) -> float:
-    """The height of the grid, in whatever order the reviews stand: the highest are in different rows."""
+    """The height of the grid, in whatever order the reviews stand.
+
+    The highest are in different rows.
+    """
     if not reviews:
         return 0
     columns = int((room + COLUMN_GAP) // (COLUMN + COLUMN_GAP))

@@ -1,9 +1,9 @@
 """Handlers: from a request to its response, or to a content that is yet to be coded.
 
-A response is made of one snapshot, which is immutable; a reload replaces the snapshot by
-one assignment. The hub is the only other state that requests share. Which path leads to
-which handler is in `routes`. This module must not know a socket, flag, thread or server;
-hub and MCP are passed in.
+A response is made of one snapshot, which is immutable; a reload replaces the snapshot
+by one assignment. The hub is the only other state that requests share. Which path leads
+to which handler is in `routes`. This module must not know a socket, flag, thread or
+server; hub and MCP are passed in.
 
 Sections: the instance - calls - what is prepared - data - pages - health - MCP and the
 hub - the service as a whole - refusals.
@@ -269,7 +269,7 @@ VARIES_BY_TYPE: Headers = (("Vary", VARY_BY_TYPE),)
 
 
 def review_content(call: Call) -> Content | Response:
-    """The review whose id ends the path: a page, or JSON for a client that prefers it."""
+    """The review whose id ends the path: a page, or JSON for clients that prefer it."""
     id = call.request.path.removeprefix(links.REVIEW_PATH)
     review = call.snapshot.dataset.reviews_by_id.get(id)
     if review is None:
@@ -377,14 +377,14 @@ SERVER_METHODS = ("GET", "HEAD", "POST", "OPTIONS")
 
 
 def server_response(call: Call) -> Response:
-    """The methods of the service as a whole, for `OPTIONS *` (RFC 9110 section 9.3.7)."""
+    """The methods of the whole service, for `OPTIONS *` (RFC 9110 section 9.3.7)."""
     if call.request.method != "OPTIONS":
         raise method_not_allowed(call.request.method, "OPTIONS")
     return options_response(SERVER_METHODS)
 
 
 def options_response(methods: Iterable[str]) -> Response:
-    """The allowed methods, for programs and for preflights of browsers (Fetch standard)."""
+    """The allowed methods, for programs and browsers' preflights (Fetch standard)."""
     allowed = ", ".join(methods)
     preflight = (
         ("Access-Control-Allow-Methods", allowed),

@@ -1,4 +1,4 @@
-"""The home page, and the same in Markdown for language models: what they show of the data.
+"""The home page, also in Markdown for language models: what it shows of the data.
 
 This module selects and limits; words and markup are in `page.html` and `llms.txt`.
 """
@@ -193,7 +193,10 @@ def _periods(dataset: Dataset) -> list[Object]:
 
 
 def _newest_with_text(reviews: Sequence[Object]) -> Object | None:
-    """The newest review with some text, whatever its rating: the header has it where nobody chose a quotation."""
+    """The newest review with some text, whatever its rating.
+
+    The header has it where nobody chose a quotation.
+    """
     for review in reviews:
         if len(paragraphs(review["text"])) >= SHORTEST_LEAD:
             return review

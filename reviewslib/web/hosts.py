@@ -35,7 +35,10 @@ def is_host(text: str) -> bool:
 
 
 def check_host(request: Request) -> None:
-    """Raise HttpError 400 for a bad `Host`, or none in HTTP/1.1 (RFC 9112 section 3.2)."""
+    """Raise HttpError 400 for a bad `Host`, or none in HTTP/1.1.
+
+    See RFC 9112 section 3.2.
+    """
     # An ASGI server may pass an absent Host as an empty one.
     host = request.header("host") or ""
     if not host and request.http_version != "1.1":

@@ -1,10 +1,10 @@
-"""The language of the pages: what the service says to people, its numbers, days and lists.
+"""The language of the pages: what is said to people, its numbers, days and lists.
 
 A message is a whole sentence or a label, in English, which is its key as well. It is
-plain text, with `%(name)s` for values and `%%` for a percent sign. No noun is passed as a
-value, and nothing is joined to a sentence: other languages bend and order words otherwise.
-A plural has a whole number; ratings are not counted. This module must not know templates;
-of reviews it knows what their titles say.
+plain text, with `%(name)s` for values and `%%` for a percent sign. No noun is passed as
+a value, and nothing is joined to a sentence: other languages bend and order words
+otherwise. A plural has a whole number; ratings are not counted. This module must not
+know templates; of reviews it knows what their titles say.
 
 Sections: languages of a service - the language - messages for numbers and days.
 """
@@ -28,7 +28,7 @@ from reviewslib.web.figures import capped, format_rating
 
 
 def message(text: str) -> str:
-    """Marks a message for extraction where it stands in a table; `say` translates it."""
+    """Marks a message for extraction where it is in a table; `say` translates it."""
     return text
 
 
@@ -177,8 +177,8 @@ class Language:
 
     def place(self, address: Object) -> str:
         """The line of an address that has the town, in the order of the language."""
-        # TRANSLATORS: the line of an address with the town, in the order of your country;
-        # a part may be empty
+        # TRANSLATORS: the line of an address with the town, in the order of your
+        # country; a part may be empty
         line = self.say(
             "%(locality)s %(region)s %(postal_code)s",
             locality=address.get("locality") or "",
@@ -226,7 +226,7 @@ class Language:
 
 
 class HtmlLanguage(Language):
-    """The same as HTML: translations are escaped, and so are values that are no markup."""
+    """The same as HTML: translations are escaped, and values unless they are markup."""
 
     def __init__(self, tag: str, catalogue: Catalogue):
         # Pages say the same messages again and again.
@@ -245,7 +245,7 @@ class HtmlLanguage(Language):
 
 
 def _follow_each_other(days: Sequence[str]) -> bool:
-    """Whether these days of the week stand one after the other in a week of any beginning."""
+    """Whether these days of the week follow each other, wherever a week begins."""
     if days[0] not in WEEK:
         return False
     start = WEEK.index(days[0])

@@ -1,7 +1,7 @@
 """The list of reviews, a page at a time, with its search form.
 
-Labels and kinds of the form's fields are in `fields`; this module says which reviews, which choices and which
-other searches a page has.
+Labels and kinds of the form's fields are in `fields`; this module says which reviews,
+which choices and which other searches a page has.
 
 Sections: Addresses of lists - Pages - Choices of the form - Similar searches
 """
@@ -48,7 +48,10 @@ PAGING = ("limit", "offset")
 
 
 def filter_values(query: Query) -> dict[str, str]:
-    """The filters of a query by name, as the form submits them, in the order of the contract."""
+    """The filters of a query by name, as the form submits them.
+
+    Their order is that of the contract.
+    """
     values = {}
     for name, value in asdict(query).items():
         # `False` is a value; an empty text is none.
@@ -77,8 +80,8 @@ def _feed_url(
 ) -> str:
     """The URL of the feed of a selection, empty if it has none.
 
-    This page finds several words in any order, and the search finds them as a phrase, so
-    that the feed would be another selection.
+    This page finds several words in any order, and the search finds them as a phrase,
+    so that the feed would be another selection.
     """
     if not values or not urls.search_feed or len(words) > 1:
         return ""
@@ -95,7 +98,10 @@ def last_page(matches: ReviewList) -> int:
 
 
 def list_page(site: Site, query: Query, matches: ReviewList) -> bytes:
-    """A page of `matches`, the result of `query`, with the form, `text/html; charset=utf-8`."""
+    """A page of `matches`, the result of `query`, with the form.
+
+    The format is `text/html; charset=utf-8`.
+    """
     values = filter_values(query)
     number = query.offset // PAGE_SIZE + 1
     entries = [decoded(review) for review in matches.reviews]
@@ -143,7 +149,10 @@ def _excerpts(
 def invalid_list_page(
     site: Site, parameters: Iterable[tuple[str, str]], bad: BadQuery
 ) -> bytes:
-    """The form with the submitted `parameters` and their errors, `text/html; charset=utf-8`."""
+    """The form with the submitted `parameters` and their errors.
+
+    The format is `text/html; charset=utf-8`.
+    """
     values = {}
     for name, value in parameters:
         if value:
@@ -159,7 +168,7 @@ def invalid_list_page(
 
 
 class Part(NamedTuple):
-    """A part of the reviews that mention an aspect; without `url` it is the shown one."""
+    """A part of the reviews that mention an aspect; the shown one has no `url`."""
 
     label: str
     reviews: int
@@ -244,7 +253,10 @@ def _selection(
 
 
 def _said_together(selection: Sequence[Selected]) -> list[Selected]:
-    """The selection for a heading: a subject and how it is judged are one, "Price: Praise"."""
+    """The selection for a heading.
+
+    A subject and how it is judged are one: "Price: Praise".
+    """
     by_parameter = {selected.parameter: selected for selected in selection}
     if not by_parameter.keys() >= {"mentions", "sentiment"}:
         return list(selection)
@@ -325,7 +337,7 @@ class Group(NamedTuple):
 
 
 def _groups(site: Site, labels: Mapping[str, str]) -> list[Group]:
-    """The choices of the field "About"; of each kind those that most reviews mention."""
+    """The choices of the field "About"; of each kind those most reviews mention."""
     subjects = site.dataset.subjects
     groups = []
     for kind, label in site.fields["mentions"]["groups"].items():

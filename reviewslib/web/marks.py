@@ -1,7 +1,8 @@
 """Texts of reviews as HTML in which the words of a search are marked.
 
-Whatever the text and the words are, the time is bounded: only the part of a text that is shown is looked
-through, and the marks of a text are counted. This module must not know pages.
+Whatever the text and the words are, the time is bounded: only the part of a text that
+is shown is looked through, and the marks of a text are counted. This module must not
+know pages.
 
 Sections: Excerpts - Occurrences
 """
@@ -31,8 +32,9 @@ BEFORE_FIRST_MARK = MAX_TEXT // 4
 def marked(text: str, loose_text: str, words: Sequence[str]) -> Markup:
     """At most MAX_TEXT characters of a text as HTML, with `words` in `mark` elements.
 
-    `loose_text` is the loosened text; `words` come from `loose_words`. A longer text is cut at its end. If
-    that hides the first occurrence of a word, its beginning is cut, too.
+    `loose_text` is the loosened text; `words` come from `loose_words`. A longer text is
+    cut at its end. If that hides the first occurrence of a word, its beginning is cut,
+    too.
     """
     whole = paragraphs(text, None)
     sought = [word for word in words if len(word) <= MAX_MARKED]
@@ -51,7 +53,7 @@ def marked(text: str, loose_text: str, words: Sequence[str]) -> Markup:
 
 
 def _start(text: str, loose_text: str, words: Sequence[str]) -> int:
-    """Where the shown part of a text begins: at 0 unless that hides the first occurrence."""
+    """Where the shown part begins: at 0 unless that hides the first occurrence."""
     if len(text) <= MAX_TEXT:
         return 0
     first = _first(loose_text, words)
@@ -80,7 +82,8 @@ class Span(NamedTuple):
 def occurrences(text: str, words: Sequence[str]) -> list[Span]:
     """Where `text` loosely equals one of `words`, which are loosened, in order.
 
-    Only the first MAX_MARKS occurrences are there. Those that touch or overlap are joined.
+    Only the first MAX_MARKS occurrences are there. Those that touch or overlap are
+    joined.
     """
     folded = _folded(text)
     joined: list[Span] = []
@@ -120,7 +123,7 @@ def _first_occurrences(
 
 
 class Folded(NamedTuple):
-    """A text, loosened character by character, and where each character of it comes from."""
+    """A text, loosened by the character, and where each of its characters is from."""
 
     text: str
     starts: Sequence[int]

@@ -31,7 +31,10 @@ class BadgeWords(NamedTuple):
 
 
 def badge(site: Site) -> bytes:
-    """The rating and the number of reviews as an image of fixed size, `image/svg+xml`."""
+    """The rating and the number of reviews as an image of fixed size.
+
+    The format is `image/svg+xml`.
+    """
     figures = site.dataset.aggregate_rating
     rating = figures["rating_value"]
     words = badge_words(site.language, rating, figures["review_count"])

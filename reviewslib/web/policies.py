@@ -23,7 +23,7 @@ OWN_WINDOW = ("Cross-Origin-Opener-Policy", "same-origin")
 
 
 def policies_by_path(templates: Environment) -> dict[str, Headers]:
-    """The headers of the paths that have some; those of HOME_PATH apply to all pages."""
+    """The headers of the paths that have some; HOME_PATH's apply to all pages."""
     return {
         links.HOME_PATH: page_headers(templates),
         links.EMBED_PATH: frame_headers(templates),
@@ -54,7 +54,7 @@ def frame_headers(templates: Environment) -> Headers:
 def content_policy(
     *, style: str, form_action: str, frame_ancestors: str
 ) -> tuple[str, str]:
-    """The Content-Security-Policy of a document that has this style sheet and no script."""
+    """The Content-Security-Policy of a document with this style sheet and no script."""
     digest = hashlib.sha256(style.encode()).digest()
     style_hash = base64.b64encode(digest).decode()
     directives = (

@@ -1,7 +1,7 @@
 """Reload: the current snapshot, and the thread that replaces it when the files change.
 
-After a failed load the previous snapshot stays. This module reads files and the clock; it
-must not know a request or a server; a service manager and a hub are passed in as
+After a failed load the previous snapshot stays. This module reads files and the clock;
+it must not know a request or a server; a service manager and a hub are passed in as
 callables.
 
 Sections: failures - the reloader - memory - lines for the operator.
@@ -32,8 +32,8 @@ from reviewslib.web.snapshot import Snapshot, build_snapshot
 
 log = logging.getLogger("reviewsd")
 
-# Polls before a missing file counts as removed: many programs replace a file by removing
-# it and writing it anew.
+# Polls before a missing file counts as removed: many programs replace a file by
+# removing it and writing it anew.
 ABSENT_POLLS = 3
 
 

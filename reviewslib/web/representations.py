@@ -141,7 +141,7 @@ def _common_headers(content: Content, last_modified: int) -> Headers:
 def represent_computed(
     content: Content, last_modified: int, for_gzip: bool
 ) -> Representation:
-    """The representation of a computed content for one coding, the one that is asked."""
+    """The representation of a computed content for the one coding that is asked."""
     level = None
     if for_gzip and size_of(content.body) <= COMPRESSED_TO_BYTES:
         level = COMPUTED_GZIP_LEVEL
@@ -151,8 +151,8 @@ def represent_computed(
 # ---- Conditional requests ----
 
 
-# The tags of a field of 1,000 characters take up to 25 KB, and a service has some thirty
-# contents that are asked for again and again.
+# The tags of a field of 1,000 characters take up to 25 KB, and a service has some
+# thirty contents that are asked for again and again.
 @lru_cache(maxsize=64)
 def _entity_tags(if_none_match: str) -> ETags:
     return parse_etags(if_none_match)
@@ -184,7 +184,7 @@ def date_seconds(field: str) -> float | None:
 def cached_coding(
     representation: Representation, chosen: Coding, get_header: GetHeader
 ) -> Coding | None:
-    """The current coding that the client has; None if it does not say that it has one."""
+    """The current coding the client has; None if it does not say that it has one."""
     # Takes precedence over If-Modified-Since (section 13.2.2).
     tags = get_header("if-none-match")
     if tags:

@@ -28,5 +28,8 @@ def decoded(review: Review) -> Object:
 
 
 def not_found_page(site: Site, is_review: bool) -> bytes:
-    """The page of a 404 response, about a review or about any other path, `text/html; charset=utf-8`."""
+    """The page of a 404 response, about a review or about any other path.
+
+    The format is `text/html; charset=utf-8`.
+    """
     return rendered(site, "not_found.html", is_review=is_review, last=0)

@@ -1,7 +1,7 @@
 """Routes: which handler answers a path, where it runs, and what is cached of it.
 
-The table is the only one: what is not in it is not served. This module must not know what
-a handler does.
+The table is the only one: what is not in it is not served. This module must not know
+what a handler does.
 """
 
 from __future__ import annotations

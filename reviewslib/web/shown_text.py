@@ -1,6 +1,9 @@
-"""Values of the data as they are shown: cut, in one line, free of what would disturb the text around them.
+"""Values of the data as they are shown: cut and in one line.
 
-Nothing here becomes markup; Jinja escapes what these functions return. This module must not know reviews.
+They are free of what would disturb the text around them.
+
+Nothing here becomes markup; Jinja escapes what these functions return. This module must
+not know reviews.
 
 Sections: Lengths - Lines and paragraphs - Addresses - Words of this service
 """

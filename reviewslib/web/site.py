@@ -1,7 +1,7 @@
 """A site: what every page of one state of the data is made of, as one value.
 
-It is made once, when the data are loaded, with what all pages count of them. This module must not know
-requests, and what a page says.
+It is made once, when the data are loaded, with what all pages count of them. This
+module must not know requests, and what a page says.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class StarRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The templates, the data that they show, and the addresses that they link. Immutable."""
+    """The templates, the data that they show, and the links they have. Immutable."""
 
     templates: Environment
     dataset: Dataset

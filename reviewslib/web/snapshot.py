@@ -1,8 +1,8 @@
 """Snapshots: everything that is served between two reloads, made from the data files.
 
 A snapshot has all fixed representations, ready to be sent, and the dataset, from which
-others are computed. This module must not know a file, a request or a socket. The time is
-an argument.
+others are computed. This module must not know a file, a request or a socket. The time
+is an argument.
 
 Sections: dates - snapshots.
 """
@@ -35,9 +35,9 @@ def first_date(changed: float, now: float) -> int:
 
 
 def later_date(changed: float, now: float, before: int) -> int:
-    """The same for content that replaces another one, whose Last-Modified is `before`."""
-    # Even if the file is an old copy: otherwise a client with the previous content would
-    # get a wrong 304.
+    """The same for content that replaces another, whose Last-Modified is `before`."""
+    # Even if the file is an old copy: otherwise a client with the previous content
+    # would get a wrong 304.
     return max(first_date(changed, now), before + 1)
 
 

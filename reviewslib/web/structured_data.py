@@ -1,7 +1,7 @@
 """The business as schema.org data, for search engines.
 
-Ratings and reviews are left out: Google's guidelines for review snippets ignore them on a business's own site
-and forbid those collected from other websites.
+Ratings and reviews are left out: Google's guidelines for review snippets ignore them on
+a business's own site and forbid those collected from other websites.
 """
 
 from __future__ import annotations

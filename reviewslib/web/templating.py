@@ -1,8 +1,8 @@
-"""The templates of `templates/`: how they are loaded, and the variables that all of them have.
+"""The templates of `templates/`: how they are loaded, and variables that all have.
 
-Their messages and markup are theirs, the style is `page.css` there. This module must not
-know what a page says. Text of the data becomes HTML only by Jinja's autoescape and by
-`marks`. Equal data give equal bytes.
+Their messages and markup are theirs, the style is `page.css` there. This module must
+not know what a page says. Text of the data becomes HTML only by Jinja's autoescape and
+by `marks`. Equal data give equal bytes.
 
 Pages speak the language of the environment. Texts for programs, such as `llms.txt`, are
 English: they use the filters alone.
@@ -67,8 +67,8 @@ def load_templates(directory: Path) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
-        # Compiling is a third of the start, and the optimizer an eighth of that; what is
-        # put out is folded without it.
+        # Compiling is a third of the start, and the optimizer an eighth of that; what
+        # is put out is folded without it.
         optimized=False,
     )
     # `tojson` writes the structured data.
@@ -136,10 +136,10 @@ def templates_in(templates: Environment, language: Language) -> Environment:
 
 
 def _speak(environment: Environment, language: Language) -> None:
-    """Give templates what they say: `say` and `counted` for messages, `listed` for markup.
+    """Give templates what they say: `say`, `counted` for messages, `listed` for markup.
 
-    The results of these are markup, and so are values of theirs that are the result of a
-    macro. What `language` itself returns is text.
+    The results of these are markup, and so are values of theirs that are the result of
+    a macro. What `language` itself returns is text.
     """
     in_html = HtmlLanguage(language.tag, language.catalogue)
     environment.filters |= {
@@ -157,7 +157,7 @@ def _speak(environment: Environment, language: Language) -> None:
 
 
 def _allowed(value: Any) -> Any:
-    """A value without the characters that HTML forbids; the result of a macro has none."""
+    """A value without characters that HTML forbids; a macro's result has none."""
     if isinstance(value, Markup):
         return value
     return FORBIDDEN.sub("", str(value))
@@ -191,7 +191,7 @@ def common_variables(site: Site) -> dict[str, Any]:
 
 
 def _lang_attribute(language: str | None, page_language: str) -> str:
-    """The attribute of text by customers and the business, on pages in another language."""
+    """The attribute of customers' and owner's text on pages in other languages."""
     if not language or language == page_language:
         return ""
     return Markup(' lang="{}"').format(language)

@@ -1,7 +1,7 @@
-"""How wide text is in common fonts, and how many lines it takes, where nobody has set it yet.
+"""How wide text is in common fonts, and how many lines it takes where nobody set it.
 
-Widths are in em, the size of the font. They are those of wide fonts: who asks needs room
-for any visitor's. This module must not know what the text is.
+Widths are in em, the size of the font. They are those of wide fonts: who asks needs
+room for any visitor's. This module must not know what the text is.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def _character_width(character: str) -> float:
     return CAPITAL if character.isupper() else DIGIT
 
 
-# For each line that is written: the widths of its words. Words of scripts without spaces
-# end after every character.
+# For each line that is written: the widths of its words. Words of scripts without
+# spaces end after every character.
 Words = Sequence[Sequence[float]]
 
 
