@@ -23,13 +23,14 @@ from queue import Empty, Queue
 from threading import Thread
 
 from reviewslib import files
-from reviewslib.annotator.prompts import BadAnswer, Prompt, Reviews, excerpt
+from reviewslib.annotator.prompts import BadAnswer, Prompt, excerpt
+from reviewslib.dataset.figures import ReviewObjects
 from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.terminal import CommandFailed
 
 # A batch and its parsed answer; or a batch that cannot be halved, mostly one review,
 # and the reason why it has no answer.
-Outcome = tuple[Reviews, Json | BadAnswer]
+Outcome = tuple[ReviewObjects, Json | BadAnswer]
 
 # ---- The server ----
 
@@ -144,7 +145,7 @@ class Client:
     def outcomes(
         self,
         prompt: Prompt,
-        reviews: Reviews,
+        reviews: ReviewObjects,
         parallel: int,
         waiting: Callable[[], None],
     ) -> Iterator[Outcome]:
@@ -170,7 +171,7 @@ class Client:
                     f" of the last: {answer}"
                 )
 
-    def ask(self, prompt: Prompt, batch: Reviews) -> Json:
+    def ask(self, prompt: Prompt, batch: ReviewObjects) -> Json:
         """The parsed answer to a prompt.
 
         Raises CommandFailed; BadAnswer if a smaller request may succeed.
@@ -247,16 +248,18 @@ class _Requests:
     prompt: Prompt
     parallel: int
     while_waiting: Callable[[], None]
-    waiting: deque[Reviews] = field(default_factory=deque)
+    waiting: deque[ReviewObjects] = field(default_factory=deque)
     # By id of the first review of a batch: when its answer is too late, as
     # `time.monotonic` counts.
     deadlines: dict[str, float] = field(default_factory=dict)
-    answers: Queue[tuple[Reviews, Json | Exception]] = field(default_factory=Queue)
+    answers: Queue[tuple[ReviewObjects, Json | Exception]] = field(
+        default_factory=Queue
+    )
 
     def are_left(self) -> bool:
         return bool(self.waiting or self.deadlines)
 
-    def halve(self, batch: Reviews) -> bool:
+    def halve(self, batch: ReviewObjects) -> bool:
         """Ask about both halves of a batch, before whatever waits already.
 
         Returns whether the batch can be halved.
@@ -265,7 +268,7 @@ class _Requests:
         self.waiting.extendleft(reversed(halves))
         return bool(halves)
 
-    def next_answer(self) -> tuple[Reviews, Json | BadAnswer]:
+    def next_answer(self) -> tuple[ReviewObjects, Json | BadAnswer]:
         """The next batch that is answered. Raises what its request raised."""
         while self.waiting and len(self.deadlines) < self.parallel:
             self._begin(self.waiting.popleft())
@@ -275,7 +278,7 @@ class _Requests:
             raise answer
         return batch, answer
 
-    def _waited_for(self) -> tuple[Reviews, Json | Exception]:
+    def _waited_for(self) -> tuple[ReviewObjects, Json | Exception]:
         """The next answer, whatever it is. Raises CommandFailed if it is too late."""
         while True:
             left = min(self.deadlines.values()) - time.monotonic()
@@ -289,12 +292,12 @@ class _Requests:
                     ) from None
                 self.while_waiting()
 
-    def _begin(self, batch: Reviews) -> None:
+    def _begin(self, batch: ReviewObjects) -> None:
         self.deadlines[batch[0]["id"]] = time.monotonic() + self.client.timeout
         # A daemon, so that a hanging server delays neither Ctrl-C nor the exit.
         Thread(target=self._ask, args=(batch,), daemon=True).start()
 
-    def _ask(self, batch: Reviews) -> None:
+    def _ask(self, batch: ReviewObjects) -> None:
         answer: Json | Exception
         try:
             answer = self.client.ask(self.prompt, batch)

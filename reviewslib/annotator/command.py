@@ -23,7 +23,7 @@ from pathlib import Path
 from reviewslib import files
 from reviewslib.annotator import prompts
 from reviewslib.annotator.client import Client, Outcome
-from reviewslib.annotator.prompts import BadAnswer, Prompt, Reviews
+from reviewslib.annotator.prompts import BadAnswer, Prompt
 from reviewslib.dataset import counting, mentions
 from reviewslib.dataset.contract import shipped_contract
 from reviewslib.dataset.counting import (
@@ -33,6 +33,7 @@ from reviewslib.dataset.counting import (
     Count,
     Sources,
 )
+from reviewslib.dataset.figures import ReviewObjects
 from reviewslib.dataset.strict_json import Json, decode, encode
 from reviewslib.dataset.vocabulary import PROPOSED
 from reviewslib.terminal import CommandFailed, exit_status, say
@@ -111,7 +112,7 @@ class Reading:
                 f" or remove {PROPOSED_ASPECTS} to have others proposed."
             )
 
-    def _task(self) -> tuple[Prompt, Reviews]:
+    def _task(self) -> tuple[Prompt, ReviewObjects]:
         """What the model is asked next: annotations, or first a vocabulary for them."""
         sources = self._sources()
         if not self._has_vocabulary():
@@ -120,7 +121,7 @@ class Reading:
         prompt = prompts.annotation_prompt(sources.editorial)
         return prompt, unread[: self._options.limit]
 
-    def _preview(self, prompt: Prompt, reviews: Reviews) -> None:
+    def _preview(self, prompt: Prompt, reviews: ReviewObjects) -> None:
         """Print the first request, and the number and total size of all requests."""
         batches = prompt.batches(reviews, self._model)
         requests = [prompt.request(batch, self._model) for batch in batches]
@@ -132,7 +133,7 @@ class Reading:
             f" for {len(reviews)} reviews. Nothing was sent."
         )
 
-    def _propose_vocabulary(self, reviews: Reviews) -> None:
+    def _propose_vocabulary(self, reviews: ReviewObjects) -> None:
         say(
             f"{EDITORIAL_FILE} lists no aspects;"
             f" the model reads {len(reviews)} reviews to propose some."
@@ -146,7 +147,7 @@ class Reading:
         batch = list(chain.from_iterable(first))
         self._propose(prompts.SUMMARY, batch, lambda answers: answers[0])
 
-    def _annotate(self, prompt: Prompt, reviews: Reviews) -> None:
+    def _annotate(self, prompt: Prompt, reviews: ReviewObjects) -> None:
         """Have the model annotate reviews.
 
         The annotations of each batch are written when they arrive, so a stopped
@@ -165,7 +166,7 @@ class Reading:
                 )
                 changes[ANNOTATIONS_FILE] = encode(after)
 
-    def _propose(self, prompt: Prompt, reviews: Reviews, merged: Merging) -> None:
+    def _propose(self, prompt: Prompt, reviews: ReviewObjects, merged: Merging) -> None:
         """Add proposals to editorial.json.
 
         What the owner wrote stays; earlier proposals are replaced.
@@ -192,7 +193,7 @@ class Reading:
             " or move its entries."
         )
 
-    def _outcomes(self, prompt: Prompt, reviews: Reviews) -> Iterator[Outcome]:
+    def _outcomes(self, prompt: Prompt, reviews: ReviewObjects) -> Iterator[Outcome]:
         """The outcomes of a prompt; the progress is reported after each."""
         progress = Progress(len(reviews), self._clock)
         try:

@@ -19,6 +19,7 @@ from typing import NamedTuple
 from jsonschema import Draft202012Validator
 
 from reviewslib.dataset.contract import Schema
+from reviewslib.dataset.figures import ReviewObjects
 from reviewslib.dataset.mentions import has_words, text_digest
 from reviewslib.dataset.strict_json import Json, NotJson, Object, decode, encode
 from reviewslib.dataset.text import folded_words
@@ -30,7 +31,6 @@ from reviewslib.dataset.vocabulary import (
     vocabulary_of,
 )
 
-Reviews = Sequence[Object]
 PROMPTS = decode((resources.files(__package__) / "prompts.json").read_bytes())
 
 # ---- Requests and answers ----
@@ -56,7 +56,9 @@ class Prompt(NamedTuple):
     """A task for the model over a batch of reviews, which are numbered from 1."""
 
     name: str  # as in PROMPTS
-    parse: Callable[[Reviews, Json], Json]  # converts a valid answer; raises BadAnswer
+    parse: Callable[
+        [ReviewObjects, Json], Json
+    ]  # converts a valid answer; raises BadAnswer
     schema: Schema  # of the answer
     vocabulary: Sequence[str] = ()  # lines that follow the instructions
     entries: Sequence[str] = ()  # the `entry_keys` of the vocabulary
@@ -65,7 +67,7 @@ class Prompt(NamedTuple):
     least_requests: int = 1  # if there are so many groups
 
     def request(
-        self, reviews: Reviews, model: str, limit_key: str = "max_tokens"
+        self, reviews: ReviewObjects, model: str, limit_key: str = "max_tokens"
     ) -> dict[str, Json]:
         """The body of the request; it contains only the text of each review."""
         texts = [
@@ -96,13 +98,13 @@ class Prompt(NamedTuple):
         ]
         return "\n".join(lines)
 
-    def batches(self, reviews: Reviews, model: str) -> list[Reviews]:
+    def batches(self, reviews: ReviewObjects, model: str) -> list[ReviewObjects]:
         """Split reviews into batches that fit, of whole groups.
 
         A review that is too long for any batch is a batch of its own. Of a group that
         is, the last reviews are left out.
         """
-        batches: list[Reviews] = []
+        batches: list[ReviewObjects] = []
         batch: list[Object] = []
         for group in self._groups(reviews):
             fitting = self._beginning_that_fits(group, model)
@@ -116,7 +118,7 @@ class Prompt(NamedTuple):
             return self.halves(batch) or batches
         return batches
 
-    def halves(self, batch: Reviews) -> list[Reviews]:
+    def halves(self, batch: ReviewObjects) -> list[ReviewObjects]:
         """Both halves of a batch, of whole groups; none if it is a single group."""
         groups = self._groups(batch)
         middle = len(groups) // 2
@@ -125,25 +127,25 @@ class Prompt(NamedTuple):
         halves = (groups[:middle], groups[middle:])
         return [list(chain.from_iterable(half)) for half in halves]
 
-    def _groups(self, reviews: Reviews) -> list[Reviews]:
+    def _groups(self, reviews: ReviewObjects) -> list[ReviewObjects]:
         """The groups in the order of their first reviews."""
         groups: dict[str, list[Object]] = {}
         for review in reviews:
             groups.setdefault(self.group(review), []).append(review)
         return list(groups.values())
 
-    def _beginning_that_fits(self, group: Reviews, model: str) -> Reviews:
+    def _beginning_that_fits(self, group: ReviewObjects, model: str) -> ReviewObjects:
         while len(group) > 1 and not self._fits(group, model):
             group = group[:-1]
         return group
 
-    def _fits(self, reviews: Reviews, model: str) -> bool:
+    def _fits(self, reviews: ReviewObjects, model: str) -> bool:
         request = self.request(reviews, model)
         if request["max_tokens"] > MAX_ANSWER_TOKENS:
             return False
         return characters(request) <= MAX_CHARACTERS
 
-    def answer(self, reviews: Reviews, response: bytes) -> Json:
+    def answer(self, reviews: ReviewObjects, response: bytes) -> Json:
         """Parse the body of a response with status 200. Raises BadAnswer."""
         answer = _content(response)
         for violation in Draft202012Validator(self.schema).iter_errors(answer):
@@ -239,7 +241,7 @@ def _line_of(entry: Object) -> str:
 MAX_PHRASE_CHARACTERS = 200
 
 
-def _annotations(reviews: Reviews, answer: Object) -> dict[str, Json]:
+def _annotations(reviews: ReviewObjects, answer: Object) -> dict[str, Json]:
     """The lists of each annotation by review id, bounded by the vocabulary."""
     by_number = sorted(answer["reviews"], key=lambda lists: lists["n"])
     if [lists["n"] for lists in by_number] != [*range(1, len(reviews) + 1)]:
@@ -305,7 +307,7 @@ VOCABULARY = Prompt(
 Labels = Mapping[str, Sequence[str]]
 
 
-def spread(reviews: Reviews) -> list[Object]:
+def spread(reviews: ReviewObjects) -> list[Object]:
     """Some of the reviews with words, in an order that follows neither dates nor stars.
 
     The order is that of digests: the same reviews give the same requests.
@@ -377,7 +379,7 @@ def _spelling(spellings: Sequence[str]) -> str:
 MAX_QUESTIONS = 8
 
 
-def _proposed_summary(reviews: Reviews, answer: Object) -> dict[str, Json]:
+def _proposed_summary(reviews: ReviewObjects, answer: Object) -> dict[str, Json]:
     """What an answer to SUMMARY proposes, without that which rests on no review."""
     rests_on = _known_ids(reviews, answer["review_ids"])
     questions = [
@@ -393,7 +395,7 @@ def _proposed_summary(reviews: Reviews, answer: Object) -> dict[str, Json]:
     return {PROPOSED + key: proposal for key, proposal in proposals.items() if proposal}
 
 
-def _known_ids(reviews: Reviews, numbers: Sequence[int]) -> list[str]:
+def _known_ids(reviews: ReviewObjects, numbers: Sequence[int]) -> list[str]:
     """The ids of reviews that an answer names by number, each once."""
     named = dict.fromkeys(numbers)
     return [
@@ -401,7 +403,7 @@ def _known_ids(reviews: Reviews, numbers: Sequence[int]) -> list[str]:
     ]
 
 
-def _verbatim(quote: str, reviews: Reviews) -> str | None:
+def _verbatim(quote: str, reviews: ReviewObjects) -> str | None:
     """A quotation, if one of the reviews has it letter by letter."""
     if any(quote in review["text"] for review in reviews):
         return quote

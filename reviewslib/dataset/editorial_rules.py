@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from reviewslib.dataset.contract import Violations, quoted
-from reviewslib.dataset.figures import Reviews
+from reviewslib.dataset.figures import ReviewObjects
 from reviewslib.dataset.strict_json import Json, Object, members
 from reviewslib.dataset.text import folded_words
 from reviewslib.dataset.vocabulary import ENTITY_KINDS, NAME_KEYS
@@ -91,7 +91,7 @@ def _place_of_name(path: JsonPath) -> tuple[str, int, str] | None:
     return str(kind), index, str(key)
 
 
-def stale_references(reviews: Reviews, editorial: Object) -> Violations:
+def stale_references(reviews: ReviewObjects, editorial: Object) -> Violations:
     """Ids of reviews that are not served, and phrases that no review contains."""
     ids = {review["id"] for review in reviews}
     texts = "\n".join(folded_words(review["text"] or "") for review in reviews)

@@ -18,7 +18,7 @@ from statistics import fmean, variance
 from reviewslib.dataset.strict_json import Json, Object
 
 # Verified and in served form, newest first.
-Reviews = Sequence[Object]
+ReviewObjects = Sequence[Object]
 
 # ---- Stars ----
 
@@ -82,7 +82,7 @@ def percent(part: int, total: int) -> float | None:
 # ---- Months ----
 
 
-def first_day(reviews: Reviews) -> str | None:
+def first_day(reviews: ReviewObjects) -> str | None:
     """The calendar day of the first of `reviews`, as written."""
     if not reviews:
         return None
@@ -99,7 +99,7 @@ def month_text(month: int) -> str:
     return f"{month // 12:04}-{month % 12 + 1:02}"
 
 
-def by_month(reviews: Reviews) -> dict[int, list[Object]]:
+def by_month(reviews: ReviewObjects) -> dict[int, list[Object]]:
     """The reviews of every month from the oldest review to the newest, oldest first."""
     if not reviews:
         return {}
@@ -158,7 +158,7 @@ MIN_TREND_REVIEWS = 10
 MIN_CHANGE = 0.1
 
 
-def trend_of(reviews: Reviews) -> str | None:
+def trend_of(reviews: ReviewObjects) -> str | None:
     """The trend of the last twelve months against the twelve before.
 
     None with too few reviews. The months end with that of the newest review. Whole
@@ -176,7 +176,7 @@ def trend_of(reviews: Reviews) -> str | None:
     return "improving" if change > 0 else "declining"
 
 
-def _scores_of_two_years(reviews: Reviews) -> tuple[list[float], list[float]]:
+def _scores_of_two_years(reviews: ReviewObjects) -> tuple[list[float], list[float]]:
     """The scores of the last twelve months, and of the twelve before."""
     last = list[float]()
     before = list[float]()
@@ -197,7 +197,7 @@ PERIOD_DAYS = 90
 MIN_PERIOD_REVIEWS = 5
 
 
-def activity_of(reviews: Reviews) -> dict[str, Json]:
+def activity_of(reviews: ReviewObjects) -> dict[str, Json]:
     """How many reviews the business has answered, and what came lately."""
     answered = sum(review["owner_reply"] is not None for review in reviews)
     return {
@@ -207,7 +207,7 @@ def activity_of(reviews: Reviews) -> dict[str, Json]:
     }
 
 
-def lately_of(reviews: Reviews) -> dict[str, Json] | None:
+def lately_of(reviews: ReviewObjects) -> dict[str, Json] | None:
     """The last 90 days beside the 90 before; None with too few reviews in either.
 
     The last day is that of the newest review, so that the same reviews give the same
@@ -224,7 +224,7 @@ def lately_of(reviews: Reviews) -> dict[str, Json] | None:
     return {"last_90_days": last, "previous_90_days": before}
 
 
-def _period(reviews: Reviews, last_day: int) -> dict[str, Json]:
+def _period(reviews: ReviewObjects, last_day: int) -> dict[str, Json]:
     """The figures of PERIOD_DAYS that end with a day, an ordinal of the calendar."""
     since = _day_text(last_day - PERIOD_DAYS + 1)
     until = _day_text(last_day)

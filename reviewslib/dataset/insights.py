@@ -17,7 +17,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from reviewslib.dataset.figures import (
-    Reviews,
+    ReviewObjects,
     activity_of,
     by_month,
     first_day,
@@ -78,7 +78,9 @@ LookedFor = Mapping[str, frozenset[str]]
 
 
 def compute_insights(
-    reviews: Reviews, editorial: Object | None = None, annotations: Object | None = None
+    reviews: ReviewObjects,
+    editorial: Object | None = None,
+    annotations: Object | None = None,
 ) -> dict[str, Json]:
     """The insights of `reviews` in the form of InsightsFile, without STAMPS.
 
@@ -106,14 +108,14 @@ def compute_insights(
 class _Material(NamedTuple):
     """What insights are counted from."""
 
-    reviews: Reviews
+    reviews: ReviewObjects
     vocabulary: Mapping[str, Sequence[Object]]  # entries by kind
     readings: Mapping[str, Object]  # by review id: usable answers of a model
     looked_for: LookedFor
     per_review: dict[str, Json]
 
 
-def _material(reviews: Reviews, owned: Object, annotations: Object) -> _Material:
+def _material(reviews: ReviewObjects, owned: Object, annotations: Object) -> _Material:
     current = current_annotations(reviews, annotations)
     vocabulary = vocabulary_of(owned)
     by_owner = by_hand(reviews, owned)
@@ -143,7 +145,7 @@ def _model_text(material: _Material) -> str:
     return text
 
 
-def _date_range(reviews: Reviews) -> dict[str, Json]:
+def _date_range(reviews: ReviewObjects) -> dict[str, Json]:
     return {"earliest": first_day(reviews[-1:]), "latest": first_day(reviews)}
 
 
@@ -179,7 +181,9 @@ def _review_counts(material: _Material) -> dict[str, Json]:
     }
 
 
-def _overall_sentiment(reviews: Reviews, per_review: PerReview) -> dict[str, Json]:
+def _overall_sentiment(
+    reviews: ReviewObjects, per_review: PerReview
+) -> dict[str, Json]:
     stars = Counter(sentiment_of(review["rating"]) for review in reviews)
     overall: dict[str, Json] = {
         "score": mean([annotation["score"] for annotation in per_review.values()])
@@ -189,7 +193,7 @@ def _overall_sentiment(reviews: Reviews, per_review: PerReview) -> dict[str, Jso
     return overall
 
 
-def _temporal(reviews: Reviews, per_review: PerReview) -> dict[str, Json]:
+def _temporal(reviews: ReviewObjects, per_review: PerReview) -> dict[str, Json]:
     """The figures of every month, oldest first, the trend, and what came lately."""
     monthly = [
         {"month": month_text(month), **_figures("review_count", group, per_review)}
@@ -199,7 +203,7 @@ def _temporal(reviews: Reviews, per_review: PerReview) -> dict[str, Json]:
 
 
 def _figures(
-    count_key: str, reviews: Reviews, per_review: PerReview
+    count_key: str, reviews: ReviewObjects, per_review: PerReview
 ) -> dict[str, Json]:
     return {
         count_key: len(reviews),
@@ -378,7 +382,7 @@ def _completed(entry: Object, count: Count) -> dict[str, Json]:
 
 
 def _mentions_by_name(
-    kind: str, reviews: Reviews, per_review: PerReview
+    kind: str, reviews: ReviewObjects, per_review: PerReview
 ) -> Mapping[str, list[Mention]]:
     """The mentions of a kind by name in `per_review`, those of new reviews first."""
     mentions = defaultdict[str, list[Mention]](list)
@@ -489,7 +493,7 @@ def _phrases(mentions: Mentions) -> Iterable[list[Object]]:
     return groups.values()
 
 
-def _examples(reviews: Reviews, sentiments: Iterable[str]) -> list[str]:
+def _examples(reviews: ReviewObjects, sentiments: Iterable[str]) -> list[str]:
     """Ids of the newest reviews that are not short, a negative one if there is any."""
     telling = [
         review for review in reviews if len(review["text"] or "") >= SHORTEST_EXAMPLE

@@ -18,7 +18,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from reviewslib.dataset.contract import quoted
-from reviewslib.dataset.figures import Reviews, score_of
+from reviewslib.dataset.figures import ReviewObjects, score_of
 from reviewslib.dataset.strict_json import Json, Object, encode
 from reviewslib.dataset.text import alias_of, folded_words
 from reviewslib.dataset.vocabulary import (
@@ -58,14 +58,17 @@ def has_words(review: Object) -> bool:
 # ---- All sources joined ----
 
 
-def by_hand(reviews: Reviews, editorial: Object) -> dict[str, Object]:
+def by_hand(reviews: ReviewObjects, editorial: Object) -> dict[str, Object]:
     """The owner's annotations of all reviews, by review id."""
     per_review = editorial.get("per_review") or {}
     return {review["id"]: per_review.get(review["id"]) or {} for review in reviews}
 
 
 def joined_annotations(
-    reviews: Reviews, vocabulary: Vocabulary, by_model: PerReview, by_owner: PerReview
+    reviews: ReviewObjects,
+    vocabulary: Vocabulary,
+    by_model: PerReview,
+    by_owner: PerReview,
 ) -> dict[str, Json]:
     """Complete annotations of all reviews.
 
@@ -172,7 +175,7 @@ def _without_misquotation(mention: Object, review: Object) -> dict[str, Json]:
 # ---- Annotations of a model: which are current, and which reviews have none ----
 
 
-def current_annotations(reviews: Reviews, annotations: Object) -> dict[str, Json]:
+def current_annotations(reviews: ReviewObjects, annotations: Object) -> dict[str, Json]:
     """An AnnotationsFile with the annotations of served reviews whose text is the same.
 
     Only the vocabularies that these annotations name are kept.
@@ -194,7 +197,7 @@ def current_annotations(reviews: Reviews, annotations: Object) -> dict[str, Json
 
 def extended_annotations(
     annotations: Object,
-    batch: Reviews,
+    batch: ReviewObjects,
     lists: PerReview,
     entries: Sequence[str],
     model: str,
@@ -225,7 +228,11 @@ def extended_annotations(
 
 
 def unread_reviews(
-    reviews: Reviews, editorial: Object, annotations: Object, *, again: bool = False
+    reviews: ReviewObjects,
+    editorial: Object,
+    annotations: Object,
+    *,
+    again: bool = False,
 ) -> list[Object]:
     """The reviews with words whose annotation does not cover the whole vocabulary.
 
@@ -262,7 +269,9 @@ def _is_read(said: Object | None, complete: set[str], again: bool) -> bool:
 # ---- What is left out ----
 
 
-def left_out(reviews: Reviews, editorial: Object, annotations: Object) -> Iterator[str]:
+def left_out(
+    reviews: ReviewObjects, editorial: Object, annotations: Object
+) -> Iterator[str]:
     """Sentences about names without an entry, and phrases that their review lacks."""
     vocabulary = vocabulary_of(editorial)
     by_owner = by_hand(reviews, editorial)
@@ -283,7 +292,7 @@ def left_out(reviews: Reviews, editorial: Object, annotations: Object) -> Iterat
 
 
 def _unknown_in(
-    reviews: Reviews,
+    reviews: ReviewObjects,
     per_review: PerReview,
     vocabulary: Vocabulary,
     name_keys: Mapping[str, str],

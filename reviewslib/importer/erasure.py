@@ -23,7 +23,7 @@ from reviewslib.importer.names import is_shared, short_name
 from reviewslib.importer.questions import NeedsDecision, listed, refused
 from reviewslib.importer.state import Entry
 
-Reviews = Mapping[str, Object]  # by id
+ReviewsById = Mapping[str, Object]
 Entries = Mapping[str, Entry]  # by id, also of reviews of the owner's own
 
 SUPPRESSED_FILE = "suppressed.txt"
@@ -53,7 +53,7 @@ def read_lines(file: str, text: str) -> list[str]:
     return [*lines]
 
 
-def find_review(reviews: Reviews, id_or_url: str) -> str:
+def find_review(reviews: ReviewsById, id_or_url: str) -> str:
     """The id of the review that has this id, or whose page has this address.
 
     Raises NeedsDecision.
@@ -107,7 +107,7 @@ def _matching_digests(entry: Entry, review: Object | None) -> list[str]:
 
 
 def suppressed_ids(
-    reviews: Reviews, entries: Entries, lines: Iterable[str]
+    reviews: ReviewsById, entries: Entries, lines: Iterable[str]
 ) -> tuple[set[str], list[str]]:
     """The ids of the reviews that the lines keep away, and the lines with those to add.
 
@@ -135,7 +135,7 @@ def suppressed_ids(
 
 
 def forget_review(
-    reviews: Reviews, entries: Entries, id_or_url: str
+    reviews: ReviewsById, entries: Entries, id_or_url: str
 ) -> tuple[list[str], list[str]]:
     """The lines that keep a review away, and remarks. Raises NeedsDecision."""
     id = find_review(reviews, id_or_url)
@@ -154,7 +154,7 @@ def forget_review(
 
 
 def forget_author(
-    reviews: Reviews, entries: Entries, name: str, *, anyway: bool = False
+    reviews: ReviewsById, entries: Entries, name: str, *, anyway: bool = False
 ) -> tuple[list[str], list[str]]:
     """The lines that keep away all reviews of an author, future ones too, and remarks.
 
@@ -180,7 +180,7 @@ def forget_author(
 
 
 def _ids_by_author(
-    reviews: Reviews, entries: Entries, name: str
+    reviews: ReviewsById, entries: Entries, name: str
 ) -> dict[str, list[str]]:
     """By digest of the author: the ids of reviews whose author may be meant."""
     digest = recognition.author_digest(name)
@@ -194,7 +194,7 @@ def _ids_by_author(
 
 
 def _spelled_exactly(
-    reviews: Reviews, ids: Mapping[str, Sequence[str]], name: str
+    reviews: ReviewsById, ids: Mapping[str, Sequence[str]], name: str
 ) -> list[str]:
     """The one author whose name is spelled so, if there is one."""
     spelled = list[str]()
@@ -212,7 +212,7 @@ NEAREST = 0.6
 MAX_NEAREST = 5
 
 
-def _question_of_nobody(reviews: Reviews, name: str) -> NeedsDecision:
+def _question_of_nobody(reviews: ReviewsById, name: str) -> NeedsDecision:
     """The names that are nearest to one that nobody has.
 
     A slip of the pen would keep nobody away, and the owner would believe it done.
@@ -228,7 +228,7 @@ def _question_of_nobody(reviews: Reviews, name: str) -> NeedsDecision:
 
 
 def _question_of_authors(
-    reviews: Reviews,
+    reviews: ReviewsById,
     ids: Mapping[str, Sequence[str]],
     authors: Iterable[str],
     name: str,
@@ -248,7 +248,9 @@ def _question_of_authors(
 # ---- Redaction ----
 
 
-def redaction_of(reviews: Reviews, entries: Entries, id_or_url: str, words: str) -> str:
+def redaction_of(
+    reviews: ReviewsById, entries: Entries, id_or_url: str, words: str
+) -> str:
     """The line that redacts words in a review.
 
     Raises NeedsDecision if the review does not have them.
@@ -262,7 +264,7 @@ def redaction_of(reviews: Reviews, entries: Entries, id_or_url: str, words: str)
 
 
 def redacted(
-    reviews: Reviews, entries: Entries, lines: Sequence[str]
+    reviews: ReviewsById, entries: Entries, lines: Sequence[str]
 ) -> dict[str, dict[str, Json]]:
     """The reviews with words to redact, without these words."""
     words_by_mark = defaultdict[str, list[str]](list)
