@@ -214,8 +214,8 @@ def run(settings: Settings, deadlines: serving.Deadlines | None = None) -> NoRet
     """
     # By default the signal ends the process; `serve` handles it later.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    # Whatever raises an error comes before anything is opened, and the address before
-    # the data: they may take seconds.
+    # Settings are checked before anything is opened. The address is claimed before the
+    # data are loaded, which may take seconds.
     listening.allow_connections(settings.max_connections)
     public_url(settings)
     check_hub(settings)
@@ -308,7 +308,7 @@ def started_hub(settings: Settings, application: Application) -> Hub:
 async def serve_and_exit(service: serving.Service) -> NoReturn:
     """Serve, and end the process.
 
-    Before `asyncio.run` would cancel and log requests that hang.
+    It ends here, since `asyncio.run` would first cancel and log requests that hang.
     """
     try:
         await serving.serve(service)
@@ -319,7 +319,7 @@ async def serve_and_exit(service: serving.Service) -> NoReturn:
     serving.exit_at_once(EXIT_SUCCESS)
 
 
-# ---- Check and get ----
+# ---- Check, get and export ----
 
 
 def check(settings: Settings, sources: Mapping[str, str]) -> int:

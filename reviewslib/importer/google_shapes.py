@@ -4,7 +4,7 @@ An absent member and null say the same: nothing. What has another shape than doc
 is a fault that names the member and repeats nothing of its value, which may be a
 customer's words.
 
-Sections: members, what becomes a part of an address, reviews.
+Sections: members - names, and what else becomes a part of an address - reviews.
 """
 
 from __future__ import annotations

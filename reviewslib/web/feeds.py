@@ -3,7 +3,7 @@
 The feeds do not contain the time of rendering, so equal data give equal bytes. This
 module must not know files, the clock or HTTP.
 
-Sections: JSON Feed - Atom - Selections in words - What both say of a review - Dates
+Sections: JSON Feed - Atom - selections in words - what both say of a review - dates.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ a value, and nothing is joined to a sentence: other languages bend and order wor
 otherwise. A plural has a whole number; ratings are not counted. This module must not
 know templates; of reviews it knows what their titles say.
 
-Sections: languages of a service - the language - messages for numbers and days.
+Sections: messages that are said by name - the language - the languages of the program.
 """
 
 from __future__ import annotations

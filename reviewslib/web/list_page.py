@@ -3,7 +3,7 @@
 Labels and kinds of the form's fields are in `fields`; this module says which reviews,
 which choices and which other searches a page has.
 
-Sections: Addresses of lists - Pages - Choices of the form - Similar searches
+Sections: addresses of lists - pages - choices of the form - similar searches.
 """
 
 from __future__ import annotations
@@ -305,7 +305,7 @@ MAX_CHOICES = 60
 MAX_IN_GROUP = 20
 
 
-# Labels by value, by parameter.
+# By parameter: labels by value.
 Choices = Mapping[str, Mapping[str, str]]
 
 

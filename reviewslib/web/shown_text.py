@@ -5,7 +5,7 @@ They are free of what would disturb the text around them.
 Nothing here becomes markup; Jinja escapes what these functions return. This module must
 not know reviews.
 
-Sections: Lengths - Lines and paragraphs - Addresses - Words of this service
+Sections: lengths - lines and paragraphs - addresses - words of this service.
 """
 
 from __future__ import annotations

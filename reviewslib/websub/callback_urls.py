@@ -3,7 +3,7 @@
 Everything here is pure: it resolves no name and has no socket. This module must not
 know what a callback is asked or sent.
 
-Sections, in order: Callback URLs - Addresses - Comparison - Selection by the operator
+Sections: callback URLs - addresses - comparison - selection by the operator.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_CALLBACK_CHARACTERS = 2048
 FIRST_UNPRIVILEGED_PORT = 1024
 MAX_PORT = 65535
 
-# ---- Callback URLs -------------------------------------------------------------------
+# ---- Callback URLs ----
 
 # RFC 3986's characters and no others. urlsplit() silently drops tabs, line ends and
 # leading spaces, so the string is checked as it came, before anything parses it.
@@ -80,7 +80,7 @@ def _check_is_public(host: str, port: int) -> None:
         raise ValueError("has a host name that is not public")
 
 
-# ---- Addresses -----------------------------------------------------------------------
+# ---- Addresses ----
 
 # Networks without public hosts, which `is_public` excludes from larger ranges: relays,
 # protocol assignments (Teredo is one), documentation, and 6to4, which embeds any IPv4
@@ -115,7 +115,7 @@ def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     )
 
 
-# ---- Comparison ----------------------------------------------------------------------
+# ---- Comparison ----
 
 # Escapes of letters, digits, "-", ".", "_" and "~", which RFC 3986 section 2.3 calls
 # unreserved.
@@ -134,7 +134,7 @@ def normalized_url(url: str) -> str:
     return _SCHEME_AND_AUTHORITY.sub(lambda start: start[0].lower(), decoded)
 
 
-# ---- Selection by the operator -------------------------------------------------------
+# ---- Selection by the operator ----
 
 
 def selector(host_or_domain: str) -> Callable[[str], bool]:

@@ -8,7 +8,7 @@ keeps neither cookies nor connections.
 This module knows HTTP and TLS. It must not know subscriptions, topics, the store or the
 hub's settings.
 
-Sections, in order: Faults - Connections - The client
+Sections: faults - connections - the client.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from reviewslib.websub.callback_urls import HTTPS_AUTHORITY, is_public
 MAX_ANSWER_BYTES = 64 * 1024
 
 
-# ---- Faults --------------------------------------------------------------------------
+# ---- Faults ----
 
 
 class CallbackRefused(Exception):
@@ -71,7 +71,7 @@ FAULTS: dict[type[Exception], str] = {
 }
 
 
-# ---- Connections: checked addresses only, and one deadline over everything -----------
+# ---- Connections: checked addresses only, and one deadline over everything ----
 
 # A host name can have thousands of addresses, which may belong to other people.
 MAX_ADDRESSES = 4
@@ -203,7 +203,7 @@ def connect_first(
     raise fault
 
 
-# ---- The client ----------------------------------------------------------------------
+# ---- The client ----
 
 
 def response_of(

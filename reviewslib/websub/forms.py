@@ -3,7 +3,7 @@
 Everything here is pure; time is an argument. This module must not know what becomes of
 a request.
 
-Sections, in order: Answers - The request - Fields
+Sections: answers - the request - fields.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MAX_LEASE_DIGITS = 11
 T = TypeVar("T")
 S = TypeVar("S")
 
-# ---- Answers -------------------------------------------------------------------------
+# ---- Answers ----
 
 
 class HubAnswer(NamedTuple):
@@ -61,7 +61,7 @@ class RequestRefused(Exception):
         self.answer = HubAnswer(status, reason, headers)
 
 
-# ---- The request ---------------------------------------------------------------------
+# ---- The request ----
 
 
 def read_request(
@@ -154,7 +154,7 @@ def clamped(value: int, least: int, most: int) -> int:
     return min(max(value, least), most)
 
 
-# ---- Fields --------------------------------------------------------------------------
+# ---- Fields ----
 
 
 def read_form(content_type: str | None, body: bytes) -> dict[str, list[str]]:

@@ -6,7 +6,7 @@ scheduled.
 All moments (`now`, `..._at`, `since`) are seconds since the epoch, all durations
 seconds. "REC" is the W3C Recommendation of WebSub of 2018-01-23.
 
-Sections, in order: Rows - Topics - Settings
+Sections: rows - topics - settings.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-# ---- Rows ----------------------------------------------------------------------------
+# ---- Rows ----
 
 SUBSCRIPTION = "active"
 REQUEST_MODES = ("subscribe", "unsubscribe")
@@ -98,7 +98,7 @@ def denial(row: Row, reason: str, now: float) -> Row:
     )
 
 
-# ---- Topics --------------------------------------------------------------------------
+# ---- Topics ----
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Published:
         return {path: topic.digest for path, topic in self.topics.items()}
 
 
-# ---- Settings ------------------------------------------------------------------------
+# ---- Settings ----
 
 # A callback may ask for a later retry, but not for one that never comes.
 MAX_DELAY_SECONDS = 3600.0

@@ -4,7 +4,7 @@ This module must not know why a row is written or what follows from it (`transit
 decides that), the content of a topic, or HTTP. The published topics arrive as digests:
 `{path: hex SHA-256 of the content}`.
 
-Sections, in order: Statements - Store - For the operator
+Sections: statements - store - for the operator.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class StoreFault(Exception):
     """
 
 
-# ---- Statements ----------------------------------------------------------------------
+# ---- Statements ----
 
 # A changed schema has a new number: `test_store` pins both.
 SCHEMA_VERSION = 2
@@ -229,7 +229,7 @@ class Transaction:
         return dict(zip(("active", "pending", "failing", "behind"), row, strict=True))
 
 
-# ---- Store ---------------------------------------------------------------------------
+# ---- Store ----
 
 
 class Store:
@@ -407,7 +407,7 @@ def transaction(
         yield Transaction(connection)
 
 
-# ---- For the operator, also while the daemon runs ------------------------------------
+# ---- For the operator, also while the daemon runs ----
 
 # The longest wait of a command for the daemon.
 OPERATOR_SECONDS = 10.0

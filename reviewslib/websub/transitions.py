@@ -6,8 +6,8 @@ stored, when they are due, or how anything is sent.
 An accepted request changes nothing else until the callback has confirmed it (REC 5.1).
 It leaves all other requests of its pair in place: anybody may have sent either.
 
-Sections, in order: Outcomes - Requests - Claims - Results - Verifications - Deliveries
-- The table
+Sections: outcomes - requests - claims - results - verifications and notices -
+deliveries - the table.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from reviewslib.websub.rows import (
 # without an answer a request.
 MAX_FAILURES = 3
 
-# ---- Outcomes ------------------------------------------------------------------------
+# ---- Outcomes ----
 
 
 class Outcome(Enum):
@@ -77,7 +77,7 @@ def outcome_of_delivery(response: CallbackResponse, *, is_outage: bool) -> Outco
     return Outcome.FAILED
 
 
-# ---- Requests ------------------------------------------------------------------------
+# ---- Requests ----
 
 
 def with_request(rows: Rows, request: Row, is_asked: Callable[[int], bool]) -> Rows:
@@ -113,7 +113,7 @@ def subscription_of(rows: Rows) -> Row | None:
     return None
 
 
-# ---- Claims --------------------------------------------------------------------------
+# ---- Claims ----
 
 
 def is_still_due(
@@ -138,7 +138,7 @@ def granted_lease(request: Row, older: int, settings: HubSettings) -> int:
     return request.lease_seconds
 
 
-# ---- Results -------------------------------------------------------------------------
+# ---- Results ----
 
 
 class Room(NamedTuple):
@@ -210,7 +210,7 @@ def name_of(row: Row) -> str:
     return "denied notice"
 
 
-# ---- Verifications and notices -------------------------------------------------------
+# ---- Verifications and notices ----
 
 
 def subscribe_confirmed(rows: Rows, request: Row, result: Result) -> Transition:
@@ -310,7 +310,7 @@ def notice_told(rows: Rows, notice: Row, result: Result) -> Transition:
     return Transition(without(rows, notice), "denied notice")
 
 
-# ---- Deliveries ----------------------------------------------------------------------
+# ---- Deliveries ----
 
 
 def delivered(rows: Rows, subscription: Row, result: Result) -> Transition:
@@ -369,7 +369,7 @@ def retry_after_seconds(value: str, now: float) -> float:
     return 0.0
 
 
-# ---- The table -----------------------------------------------------------------------
+# ---- The table ----
 
 TRANSITIONS: dict[tuple[str, Outcome], Callable[[Rows, Row, Result], Transition]] = {
     ("subscribe", Outcome.CONFIRMED): subscribe_confirmed,
