@@ -375,7 +375,7 @@ def _date_time(date: str) -> str:
 
 
 def _modified(review: Mapping[str, Json]) -> str:
-    """The latest date of a review, of its last change and its reply, as a date-time."""
+    """The latest of a review's dates, of change and reply included, as a date-time."""
     dates = [review["date"]]
     if review["updated"]:
         dates.append(review["updated"])

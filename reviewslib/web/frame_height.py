@@ -194,7 +194,7 @@ def _review(review: Object, language: Language) -> Height:
 def _reviews(reviews: Sequence[Height], room: float) -> float:
     """The height of the grid, in whatever order the reviews stand.
 
-    The highest are in different rows.
+    That is the worst case: the highest are in different rows.
     """
     if not reviews:
         return 0
