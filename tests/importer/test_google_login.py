@@ -124,7 +124,7 @@ def test_a_login_waits_for_a_browser_for_ten_minutes():
     assert LOGIN_SECONDS == 600
 
 
-def test_nobody_logs_in(client, google):
+def test_a_login_without_an_answer_ends_without_a_key_file(client, google):
     # given
     key_file = client.with_name("google.json")
     # when, then
@@ -193,7 +193,7 @@ def test_a_machine_without_a_browser_is_told_the_way_on(client, google):
         assert secret not in said
 
 
-def test_the_file_of_gcloud_works(tmp_path, google):
+def test_the_credentials_file_of_gcloud_is_read_as_a_key(tmp_path, google):
     # given
     path = tmp_path / "adc.json"
     names = {"client_id": "a", "client_secret": "b", "refresh_token": "c"}

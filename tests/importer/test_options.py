@@ -15,7 +15,7 @@ def parsed(*words: str) -> Options:
     return parse(["a.csv", "--data", "d", *words])
 
 
-def test_maps_are_joined() -> None:
+def test_repeated_flags_of_map_are_joined() -> None:
     options = parsed("--map", "author=Who,rating=Stars", "--map", "text=a, b")
 
     assert options.table.map == {"author": "Who", "rating": "Stars", "text": "a, b"}

@@ -35,7 +35,7 @@ ALL_DAY = period("SUNDAY", {}, {"hours": 24})
         ),
     ],
 )
-def test_hours(periods, expected):
+def test_periods_of_google_become_hours_of_days(periods, expected):
     assert hours_of(periods) == expected
 
 
