@@ -241,7 +241,7 @@ def _texts_with(dataset: Dataset, loose_name: str) -> int:
 # ---- Words ----
 
 # Ids of reviews in a hint: enough to look at, few enough to read.
-MAX_EXAMPLES = 5
+MAX_IDS = 5
 # Of a query, the longest ones: counting a word searches all texts.
 MAX_COUNTED_WORDS = 4
 # Words of texts with the beginning of a word: as many as show what it means there.
@@ -273,7 +273,7 @@ def _words(
             words=len(words),
             is_whole=set(loose_value(text).split()) == set(words),
             matched=len(matches),
-            ids=[review.id for review in matches[:MAX_EXAMPLES]],
+            ids=[review.id for review in matches[:MAX_IDS]],
         )
         return
     if any(counted.values()):

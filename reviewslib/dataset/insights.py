@@ -347,7 +347,7 @@ class Mention(NamedTuple):
 Mentions = Sequence[Mention]
 
 
-class Count(NamedTuple):
+class CountedEntry(NamedTuple):
     """The figures of an entry, and samples for the keys that the owner leaves out."""
 
     figures: dict[str, Json]
@@ -372,10 +372,10 @@ def _entries(kind: str, material: _Material) -> list[dict[str, Json]]:
     return sorted(published, key=_most_mentioned_first)
 
 
-def _completed(entry: Object, count: Count) -> dict[str, Json]:
+def _completed(entry: Object, counted: CountedEntry) -> dict[str, Json]:
     """An entry with its figures, and with samples for the keys that have no value."""
-    completed = {**entry, **count.figures}
-    for key, value in count.samples.items():
+    completed = {**entry, **counted.figures}
+    for key, value in counted.samples.items():
         if entry.get(key) is None:
             completed[key] = value
     return completed
@@ -409,7 +409,7 @@ def _most_mentioned_first(entry: Object) -> tuple[int, str, str]:
     return -(entry.get("mention_count") or 0), entry["label"], entry["id"]
 
 
-def _counted(kind: str, mentions: Mentions, per_review: PerReview) -> Count:
+def _counted(kind: str, mentions: Mentions, per_review: PerReview) -> CountedEntry:
     if kind == "aspects":
         return _counted_aspect(mentions)
     reviews = _mentioning(mentions)
@@ -417,7 +417,7 @@ def _counted(kind: str, mentions: Mentions, per_review: PerReview) -> Count:
     if kind == "topics":
         del figures["average_rating"]
     sentiments = [sentiment_of(review["rating"]) for review in reviews]
-    return Count(figures, {"example_review_ids": _examples(reviews, sentiments)})
+    return CountedEntry(figures, {"example_review_ids": _examples(reviews, sentiments)})
 
 
 def _mentioning(mentions: Mentions) -> list[Object]:
@@ -431,7 +431,7 @@ def _mentioning(mentions: Mentions) -> list[Object]:
 SCORES = {"positive": 1, "neutral": 0, "negative": -1}
 
 
-def _counted_aspect(mentions: Mentions) -> Count:
+def _counted_aspect(mentions: Mentions) -> CountedEntry:
     """Each review counts once, with the joint sentiment of its mentions."""
     sentiments = _joint_sentiments(mentions)
     figures: dict[str, Json] = {"mention_count": len(sentiments)}
@@ -443,7 +443,7 @@ def _counted_aspect(mentions: Mentions) -> Count:
         "top_phrases": _top_phrases(mentions, sentiments),
         "example_review_ids": _examples(_mentioning(mentions), sentiments),
     }
-    return Count(figures, samples)
+    return CountedEntry(figures, samples)
 
 
 def _joint_sentiments(mentions: Mentions) -> list[str]:

@@ -36,7 +36,7 @@ def digest(*lines: str) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
-def text_digest(review: Object | None) -> str:
+def row_text_digest(review: Object | None) -> str:
     """The digest by which the texts of rows are compared."""
     return digest("text", (review or {}).get("text") or "")[:TEXT_DIGITS]
 
@@ -89,7 +89,7 @@ def entry_of(review: Object) -> Entry:
     derived = DERIVED_ID.fullmatch(native_id)
     if derived:
         entry.row = derived[1]
-        entry.text = text_digest(review)
+        entry.text = row_text_digest(review)
     else:
         entry.native = {"": native_id}
     # An export had it at the end of that day at the latest.
@@ -204,7 +204,7 @@ def _moment_keys(record: Record) -> list[Key]:
 
 def _equal_row_keys(record: Record) -> list[Key]:
     """The same source, author, day and text."""
-    return [("row", _row_key(record), text_digest(record.review))]
+    return [("row", _row_key(record), row_text_digest(record.review))]
 
 
 def _row_keys(record: Record) -> list[Key]:
@@ -214,7 +214,7 @@ def _row_keys(record: Record) -> list[Key]:
 
 def _near_row_keys(record: Record) -> list[Key]:
     """The same source, author and text, on the day before or after."""
-    text = text_digest(record.review)
+    text = row_text_digest(record.review)
     return [("row", _row_key(record, days), text) for days in NEAR]
 
 
@@ -386,7 +386,7 @@ class Register:
             entry.native.setdefault(_slot(record), record.native_id)
         if record.format == "table" and record.review:
             entry.row = _row_key(record)
-            entry.text = text_digest(record.review)
+            entry.text = row_text_digest(record.review)
         self._index(id)
         return record, id
 

@@ -155,7 +155,7 @@ def http_error_of(error: Exception, request: Request) -> HttpError:
 # ---- The application: thread-safe ----
 
 # What a step gives: the second one always has a response.
-Result = TypeVar("Result", bound=Response | None)
+StepResult = TypeVar("StepResult", bound=Response | None)
 
 
 class Application:
@@ -210,8 +210,8 @@ class Application:
         return complete(request, route_of(request.path).refuse(call, error))
 
     def _answered(
-        self, request: Request, step: Callable[[Call, Route], Result]
-    ) -> Result | Response:
+        self, request: Request, step: Callable[[Call, Route], StepResult]
+    ) -> StepResult | Response:
         """What a step gives, or the error response for its exception."""
         call = Call(self, self.snapshot, request)
         route = route_of(request.path)
