@@ -251,11 +251,10 @@ class Tool(NamedTuple):
     """A tool as clients see it, and its function.
 
     Placeholders in `description`: `{business}` is the name of the business, `{called}`
-    what its reviews may be called, `{sources}` where they were published, `{reviews}`
-    and `{insights}` are the texts of ABOUT, `{aspects}`, `{technicians}` and
-    `{services}` are like ", such as Price", or empty. References in `output` point into
-    the contract. A tool with `kinds` needs entries of at least one of these kinds of
-    insights.
+    what its reviews may be called, `{sources}` where they were published; the keys of
+    ABOUT are its texts; `{aspects}`, `{technicians}` and `{services}` are like ", such
+    as Price", or empty. References in `output` point into the contract. A tool with
+    `kinds` needs entries of at least one of these kinds of insights.
     """
 
     name: str

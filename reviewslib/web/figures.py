@@ -57,7 +57,7 @@ def is_shown(entry: Object) -> bool:
 MAX_ASPECTS = 10
 
 
-class Part(NamedTuple):
+class BarPart(NamedTuple):
     """A part of a bar, in reviews: `kind` is the class of its colour."""
 
     kind: str
@@ -72,12 +72,12 @@ class Judgements(NamedTuple):
     positive: int
     neutral: int
 
-    def bar(self, axis: int) -> tuple[Part, ...]:
+    def bar(self, axis: int) -> tuple[BarPart, ...]:
         """Criticism to the left of `axis`, praise and then neutral to the right."""
         return (
-            Part("fault", axis - self.negative, self.negative),
-            Part("praise", axis, self.positive),
-            Part("neutral", axis + self.positive, self.neutral),
+            BarPart("fault", axis - self.negative, self.negative),
+            BarPart("praise", axis, self.positive),
+            BarPart("neutral", axis + self.positive, self.neutral),
         )
 
 
