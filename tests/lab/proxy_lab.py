@@ -129,6 +129,13 @@ def has_ipv6() -> bool:
     return False
 
 
+def is_open(address: str, port: int) -> bool:
+    """Whether somebody listens there."""
+    with suppress(OSError), socket.create_connection((address, port), 1):
+        return True
+    return False
+
+
 def nginx_command(
     directory: Path, shipped: str, https_port: int, http_port: int
 ) -> list[str]:
@@ -242,14 +249,14 @@ def running_proxy(
         cleanup.callback(process.wait, 30)
         cleanup.callback(process.terminate)
 
+        # nginx opens one after the other.
+        addresses = [LOOPBACK[socket.AF_INET]]
+        if name == "nginx" and has_ipv6():
+            addresses.append(LOOPBACK[socket.AF_INET6])
+
         def listens() -> bool:
             assert process.poll() is None, (directory / "log").read_text()
-            with (
-                suppress(OSError),
-                socket.create_connection(("127.0.0.1", https_port), 1),
-            ):
-                return True
-            return False
+            return all(is_open(address, https_port) for address in addresses)
 
         wait_for("proxy", listens)
         yield Proxy(https_port, context, directory)
