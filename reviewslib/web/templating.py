@@ -135,6 +135,10 @@ def templates_in(templates: Environment, language: Language) -> Environment:
     return spoken
 
 
+# Of the days that lists show: two years and more of a business that has a review a day.
+KEPT_DAYS = 1000
+
+
 def _speak(environment: Environment, language: Language) -> None:
     """Give templates what they say: `say`, `counted` for messages, `listed` for markup.
 
@@ -145,7 +149,8 @@ def _speak(environment: Environment, language: Language) -> None:
     environment.filters |= {
         "say": in_html.say,
         "counted": in_html.counted,
-        "day": language.day,
+        # A list shows the same days as the one before it.
+        "day": lru_cache(KEPT_DAYS)(language.day),
         "rating": language.rating,
     }
     environment.globals |= {
