@@ -129,10 +129,8 @@ def test_a_tool_is_declared_in_keywords_that_every_client_knows(tool: Object) ->
             "maximum",
             "default",
         }
-        assert (
-            argument["type"] in ("string", "number", "integer", "boolean")
-            and len(argument["description"]) > 10
-        )
+        assert argument["type"] in ("string", "number", "integer", "boolean")
+        assert len(argument["description"]) > 10
     assert (returns["type"], set(returns["required"])) == (
         "object",
         returns["properties"].keys() - OPTIONAL,
@@ -198,10 +196,8 @@ def test_descriptions_say_verified_only_with_a_policy_and_name_sources(
         f"The {called}{where}, and what they say together. get_business"
     )
     search = descriptions(toolbox)["search_reviews"]
-    assert (
-        search.startswith(f"Find {called} by what they speak of")
-        and f"`source` ({listed})." in search
-    )
+    assert search.startswith(f"Find {called} by what they speak of")
+    assert f"`source` ({listed})." in search
 
 
 # ---- Arguments ----
@@ -251,10 +247,12 @@ def test_the_fault_of_a_wrong_argument_says_what_would_be_right(
 def test_a_name_of_any_length_is_unknown_and_not_repeated(
     tool: str, parameter: str
 ) -> None:
-    told = text_of_failure(
-        tool, {parameter: "5" + "\u0301\u0316" * 15_000}
-    )  # fills the largest body
-    assert f"\n{parameter}: no " in told and len(told) < 1100
+    fills_the_largest_body = "5" + "\u0301\u0316" * 15_000
+
+    told = text_of_failure(tool, {parameter: fills_the_largest_body})
+
+    assert f"\n{parameter}: no " in told
+    assert len(told) < 1100
 
 
 # ---- Answers ----

@@ -100,7 +100,8 @@ def test_every_curl_line_works_as_it_is_pasted(
         done = subprocess.run(
             ["bash", "-c", line], capture_output=True, timeout=60, **place
         )
-        assert done.returncode == 0 and done.stdout, (line, done.stderr)
+        assert done.returncode == 0, (line, done.stderr)
+        assert done.stdout, line
     assert [path.name for path in tmp_path.iterdir()] == [".curlrc"]
 
 

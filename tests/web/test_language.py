@@ -244,11 +244,31 @@ class Words(HTMLParser):
 
 # Of data files: what is text, not a name that programs give.
 TEXT_KEYS = {
-    "name", "description", "category", "telephone", "street", "locality", "region",
-    "country", "postal_code", "price_range", "review_policy", "service_areas", "author",
-    "text", "mentioned_technicians", "label", "summary", "pull_quote", "model",
-    "question", "answer", "top_phrases", "source", "technicians",
-}  # fmt: skip
+    "name",
+    "description",
+    "category",
+    "telephone",
+    "street",
+    "locality",
+    "region",
+    "country",
+    "postal_code",
+    "price_range",
+    "review_policy",
+    "service_areas",
+    "author",
+    "text",
+    "mentioned_technicians",
+    "label",
+    "summary",
+    "pull_quote",
+    "model",
+    "question",
+    "answer",
+    "top_phrases",
+    "source",
+    "technicians",
+}
 CYRILLIC = {}
 for number in range(26):
     CYRILLIC[ord("a") + number] = 0x430 + number

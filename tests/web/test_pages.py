@@ -457,6 +457,11 @@ EIGHT = "a b c d e f g h"
 ONLY_EIGHT = "Only the first 8 words were searched for."
 
 
+def text_of_case(value: object) -> str:
+    """The name of a case: the text that is looked for."""
+    return value if isinstance(value, str) else ""
+
+
 @pytest.mark.parametrize(
     ("page", "dataset", "values", "text", "is_shown"),
     [
@@ -512,7 +517,7 @@ ONLY_EIGHT = "Only the first 8 words were searched for."
         (home_page, many(1), {}, ", elsewhere", False),
         (home_page, CLINIC, {}, '"@type":"MedicalClinic"', True),
     ],
-    ids=lambda value: value if isinstance(value, str) else "",
+    ids=text_of_case,
 )
 def test_a_text_is_shown_only_where_the_data_give_reason(
     page: Callable[..., str],
