@@ -33,8 +33,8 @@ from reviewslib.dataset.strict_json import Json, encode
 from reviewslib.dataset.subjects import Subject, subjects_named
 from reviewslib.dataset.text import long_words, loosen
 from reviewslib.dataset.vocabulary import (
-    ENTITY_KINDS,
     KINDS,
+    LISTED_KINDS,
     is_proposed,
     says_something,
 )
@@ -72,11 +72,10 @@ READING_KEYS = ("worded_count", "read_count")
 OVERVIEW = object_of(
     id=TEXT, label=TEXT, mention_count=component("Count"), score=component("Score")
 )
-OVERVIEW_KINDS = ("aspects", "topics", *ENTITY_KINDS)
 SUMMARY = object_of(
     **OVERALL_KEYS,
     trend=NULLABLE_TEXT,
-    **dict.fromkeys(OVERVIEW_KINDS, list_of(OVERVIEW)),
+    **dict.fromkeys(LISTED_KINDS, list_of(OVERVIEW)),
 )
 RATED_BUSINESS = object_of(
     business=component("Business"),
@@ -319,7 +318,7 @@ def get_business(dataset: Dataset) -> bytes:
 
 
 @tool(
-    "What reviews say, in brief", SUMMARY, kinds=(*OVERVIEW_KINDS, "monthly", "summary")
+    "What reviews say, in brief", SUMMARY, kinds=(*LISTED_KINDS, "monthly", "summary")
 )
 def get_insights_summary(dataset: Dataset) -> bytes:
     """What all reviews of {business} say together: a summary, the overall sentiment
@@ -331,7 +330,7 @@ def get_insights_summary(dataset: Dataset) -> bytes:
     insights = dataset.insights
     summary = {key: insights.get(key) for key in (*OVERALL_KEYS, *READING_KEYS)}
     summary["trend"] = insights["temporal"]["trend"]
-    for kind in OVERVIEW_KINDS:
+    for kind in LISTED_KINDS:
         entries = entries_of(dataset, kind)
         summary[kind] = [_overview(entry) for entry in entries]
     return encode(summary)

@@ -53,7 +53,7 @@ from reviewslib.dataset.text import (
     loosen,
     words_in,
 )
-from reviewslib.dataset.vocabulary import ENTITY_KINDS
+from reviewslib.dataset.vocabulary import LISTED_KINDS
 
 # Of a value. Names and questions are shorter; each comparison grows with the length.
 MAX_COMPARED_CHARACTERS = 500
@@ -122,10 +122,6 @@ def _services_meant(dataset: Dataset, value: str) -> list[str]:
     ids = services_named(dataset, value)
     services = dataset.subjects.of_kind("services")
     return [service.label for service in services if service.id in ids]
-
-
-# What most questions are about comes first.
-LISTED_KINDS = ("aspects", "topics", *ENTITY_KINDS)
 
 
 def _known_subjects(dataset: Dataset) -> list[str]:

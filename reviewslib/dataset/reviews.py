@@ -36,13 +36,13 @@ from reviewslib.dataset.reading import (
 )
 from reviewslib.dataset.strict_json import Json, Object, encode
 from reviewslib.dataset.subjects import (
+    MENTIONED_KEYS,
     Subjects,
-    entries_of_kind,
     most_mentioned,
     subjects_of,
 )
 from reviewslib.dataset.text import loosen, name_words
-from reviewslib.dataset.vocabulary import ENTITY_KINDS, KINDS
+from reviewslib.dataset.vocabulary import entries_in
 from reviewslib.dataset.word_index import HintIndex, hint_index_of
 from reviewslib.faults import BadData, Fault, printable
 from reviewslib.links import REVIEW_PATH, ServiceUrls
@@ -53,9 +53,6 @@ NEWEST_REVIEWS = 50
 LARGEST_REVIEW_BYTES = 64 * 1024
 
 # ---- Served reviews: each key, null if absent; then unknown keys; `page_url` last ----
-
-# A review has a list of each.
-MENTION_KINDS = ("technicians", "services")
 
 
 def calendar_day(review: Object) -> str:
@@ -78,9 +75,9 @@ def served_reviews(
     served = [review for review in reviews if review["verified"] is not False]
     for review in served:
         annotation = annotations.get(review["id"], {})
-        for kind in MENTION_KINDS:
-            if review[f"mentioned_{kind}"] is None:
-                review[f"mentioned_{kind}"] = annotation.get(kind, [])
+        for kind, key in MENTIONED_KEYS.items():
+            if review[key] is None:
+                review[key] = annotation.get(kind, [])
     return sorted(served, key=serving_order, reverse=True)
 
 
@@ -327,7 +324,7 @@ def _loaded_review(review: Object, json: memoryview, end: int) -> Review:
 def _names(
     kind: str, key: str, reviews: Iterable[Review], insights: Object
 ) -> tuple[str, ...]:
-    """The different names of a kind of MENTION_KINDS.
+    """The different names of a kind of MENTIONED_KEYS.
 
     First `key` of its entries in the insights, then what reviews mention besides.
     """
@@ -423,16 +420,15 @@ def _counts(
     insights: Object, subjects: Subjects
 ) -> Iterator[tuple[str, int | None, int]]:
     """Each figure of an entry: its name, the figure, and how many reviews are known."""
-    for kind in KINDS:
-        for entry in entries_of_kind(insights, kind):
-            subject = subjects.by_key[f"{kind}/{entry['id']}"]
-            name = quoted(subject.key)
-            # Examples are no count.
-            if subject.example_of is not None:
-                continue
-            yield name, entry["mention_count"], len(subject.review_ids)
-            for sentiment, ids in subject.judged.items():
-                yield f"{name} {sentiment}", entry[f"{sentiment}_count"], len(ids)
+    for kind, entry in entries_in(insights):
+        subject = subjects.by_key[f"{kind}/{entry['id']}"]
+        name = quoted(subject.key)
+        # Examples are no count.
+        if subject.example_of is not None:
+            continue
+        yield name, entry["mention_count"], len(subject.review_ids)
+        for sentiment, ids in subject.judged.items():
+            yield f"{name} {sentiment}", entry[f"{sentiment}_count"], len(ids)
 
 
 def _foreign_days(business: Object) -> Iterator[str]:
@@ -453,8 +449,7 @@ def _first_three(names: Sequence[str]) -> str:
 def _ids_in_insights(insights: Object) -> set[str]:
     """Every id of a review that insights name."""
     ids = set(insights["per_review"])
-    entities = (insights["entities"][kind] for kind in ENTITY_KINDS)
-    for entry in chain(insights["aspects"], insights["topics"], *entities):
+    for _, entry in entries_in(insights):
         ids.update(entry["example_review_ids"])
     for entry in insights["faq"]:
         ids.update(entry["review_ids"])

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from reviewslib.dataset.strict_json import Json, Object
 from reviewslib.dataset.text import alike, first_words, loose_value, loosen, words_in
 from reviewslib.dataset.vocabulary import (
-    ENTITY_KINDS,
-    KINDS,
     NAME_KEYS,
     SENTIMENTS,
+    entries_in,
+    entries_of_kind,
     is_proposed,
     says_something,
 )
@@ -139,28 +139,14 @@ def _by_key(
 ) -> dict[str, Subject]:
     """The subjects; of two with one key the first, which the insights list."""
     by_key: dict[str, Subject] = {}
-    for kind, entry in [*_entries(insights), *_unlisted(insights, mentions)]:
+    for kind, entry in [*entries_in(insights), *_unlisted(insights, mentions)]:
         subject = _subject(kind, entry, mentions[kind], served, judgements)
         by_key.setdefault(subject.key, subject)
     return by_key
 
 
-def _entries(insights: Object) -> Iterator[tuple[str, Object]]:
-    """The entries of the insights, with their kinds."""
-    for kind in KINDS:
-        for entry in entries_of_kind(insights, kind):
-            yield kind, entry
-
-
-def entries_of_kind(insights: Object, kind: str) -> Sequence[Object]:
-    """The entries of one of KINDS in an InsightsFile."""
-    place = insights["entities"] if kind in ENTITY_KINDS else insights
-    entries: Sequence[Object] = place[kind]
-    return entries
-
-
 # Kinds that a review itself lists, in served form from its annotation if it does not.
-REVIEW_KEYS = {
+MENTIONED_KEYS = {
     "technicians": "mentioned_technicians",
     "services": "mentioned_services",
 }
@@ -173,7 +159,7 @@ def _unlisted(
 
     Their name is their id. Of other kinds an id without an entry has no label to show.
     """
-    for kind in REVIEW_KEYS:
+    for kind in MENTIONED_KEYS:
         listed = {entry[NAME_KEYS[kind]] for entry in entries_of_kind(insights, kind)}
         for name in mentions[kind]:
             if name not in listed:
@@ -190,7 +176,7 @@ def _mentions(
 ) -> dict[str, ByName]:
     """By kind, but for aspects: what reviews speak of."""
     mentions = {}
-    for kind, key in REVIEW_KEYS.items():
+    for kind, key in MENTIONED_KEYS.items():
         mentions[kind] = _by_name(ids, (review[key] for review in reviews))
     for kind in ANNOTATED_KINDS:
         lists = (annotation.get(kind) for annotation in annotations)

@@ -1,17 +1,19 @@
 """The vocabulary: what reviews can mention, by kind, as an owner lists it.
 
-The entries of an EditorialFile are the vocabulary. This module knows no review, and
-counts nothing.
+The entries of an EditorialFile are the vocabulary; those of an InsightsFile are the
+same with their figures. This module knows no review, and counts nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from reviewslib.dataset.strict_json import Object
 
 ENTITY_KINDS = ("technicians", "services", "problems", "service_areas")
 KINDS = ("aspects", *ENTITY_KINDS, "topics")
+# The same for readers: what most questions are about comes first.
+LISTED_KINDS = ("aspects", "topics", *ENTITY_KINDS)
 # By kind: the key of an entry by which `per_review` names it. People have names there.
 NAME_KEYS = dict.fromkeys(KINDS, "id") | {"technicians": "label"}
 # How an aspect is judged in a review.
@@ -31,6 +33,20 @@ def vocabulary_of(editorial: Object) -> dict[str, Sequence[Object]]:
         place = entities if kind in ENTITY_KINDS else editorial
         vocabulary[kind] = place.get(kind) or ()
     return vocabulary
+
+
+def entries_of_kind(insights: Object, kind: str) -> Sequence[Object]:
+    """The entries of one of KINDS in an InsightsFile."""
+    place = insights["entities"] if kind in ENTITY_KINDS else insights
+    entries: Sequence[Object] = place[kind]
+    return entries
+
+
+def entries_in(insights: Object) -> Iterator[tuple[str, Object]]:
+    """The entries of an InsightsFile, with their kinds, in the order of KINDS."""
+    for kind in KINDS:
+        for entry in entries_of_kind(insights, kind):
+            yield kind, entry
 
 
 def entry_keys(editorial: Object) -> list[str]:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from reviewslib.dataset.strict_json import Object
-from reviewslib.dataset.subjects import Subject, Subjects, entries_of_kind
+from reviewslib.dataset.subjects import Subject, Subjects
 from reviewslib.dataset.text import alike, loosen, sorted_words, words_in
-from reviewslib.dataset.vocabulary import KINDS
+from reviewslib.dataset.vocabulary import entries_in
 
 Item = TypeVar("Item")
 
@@ -108,7 +108,6 @@ def hint_index_of(
 
 def _summaries(insights: Object) -> Iterator[tuple[str, str]]:
     """The summaries of entries by their `Subject.key`."""
-    for kind in KINDS:
-        for entry in entries_of_kind(insights, kind):
-            if entry.get("summary"):
-                yield f"{kind}/{entry['id']}", entry["summary"]
+    for kind, entry in entries_in(insights):
+        if entry.get("summary"):
+            yield f"{kind}/{entry['id']}", entry["summary"]

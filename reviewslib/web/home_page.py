@@ -19,7 +19,7 @@ from reviewslib.dataset.insights import (
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.dataset.strict_json import Json, Object
 from reviewslib.dataset.text import loosen
-from reviewslib.dataset.vocabulary import ENTITY_KINDS
+from reviewslib.dataset.vocabulary import ENTITY_KINDS, KINDS, entries_of_kind
 from reviewslib.web.chart import trend
 from reviewslib.web.figures import aspects, by_mentions, is_shown
 from reviewslib.web.frame_height import min_height
@@ -121,14 +121,9 @@ def _insights(insights: Object) -> dict[str, Any]:
 
 
 def _totals(insights: Object) -> dict[str, int]:
-    entries: Mapping[str, Sequence[Object]] = {
-        "aspects": insights["aspects"],
-        "topics": insights["topics"],
-        **insights["entities"],
-    }
     totals = {"questions": len(insights["faq"])}
-    for kind, listed in entries.items():
-        totals[kind] = sum(is_shown(entry) for entry in listed)
+    for kind in KINDS:
+        totals[kind] = sum(map(is_shown, entries_of_kind(insights, kind)))
     return totals
 
 
