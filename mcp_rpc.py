@@ -40,6 +40,7 @@ from reviewslib.messages import (
     Response,
     accepted_types,
     joined,
+    preflight,
 )
 from reviewslib.release import (
     INITIALIZE_VERSIONS,
@@ -186,14 +187,6 @@ def encoded(response: dict[str, Json]) -> bytes:
 ALLOWED_METHODS = "POST, OPTIONS"
 SESSION_HEADERS = "Mcp-Session-Id, MCP-Protocol-Version"
 EXPOSED_HEADERS = f"{SESSION_HEADERS}, Retry-After"
-PREFLIGHT = (
-    ("Allow", ALLOWED_METHODS),
-    ("Access-Control-Allow-Methods", ALLOWED_METHODS),
-    # Which pages may call is decided by their origin, not by the fields that they send.
-    # `*` does not cover Authorization (Fetch standard), which some clients add.
-    ("Access-Control-Allow-Headers", "*, Authorization"),
-    ("Access-Control-Max-Age", "86400"),
-)
 VARY = ("Vary", "Origin")
 LOOPBACK_ORIGIN = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?")
 DEFAULT_PORTS = {"http": ":80", "https": ":443"}
@@ -541,7 +534,8 @@ class McpEndpoint:
         if method == "POST":
             return self._post(get_header, body, toolbox)
         if method == "OPTIONS":
-            return Response(HTTPStatus.NO_CONTENT, PREFLIGHT, b"")
+            # Which pages may call is decided by their origin, not by their fields.
+            return Response(HTTPStatus.NO_CONTENT, preflight(ALLOWED_METHODS), b"")
         raise RpcError(
             "this is an MCP endpoint: POST a JSON-RPC message to it",
             status=HTTPStatus.METHOD_NOT_ALLOWED,

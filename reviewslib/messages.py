@@ -103,6 +103,18 @@ CORS: Headers = (
 )
 
 
+def preflight(methods: str) -> Headers:
+    """The allowed methods, for programs and browsers' preflights (Fetch standard)."""
+    return (
+        ("Allow", methods),
+        ("Access-Control-Allow-Methods", methods),
+        # Libraries add fields of their own (Cache-Control, X-Requested-With,
+        # traceparent). `*` means all but Authorization, which we ignore.
+        ("Access-Control-Allow-Headers", "*, Authorization"),
+        ("Access-Control-Max-Age", "86400"),
+    )
+
+
 def uncacheable(
     status: int, content_type: str, body: bytes, headers: Headers = ()
 ) -> Response:

@@ -47,6 +47,7 @@ from reviewslib.messages import (
     prefers_html,
     prefers_json,
     prefers_markdown,
+    preflight,
     uncacheable,
     utf8_text,
 )
@@ -384,16 +385,8 @@ def server_response(call: Call) -> Response:
 
 
 def options_response(methods: Iterable[str]) -> Response:
-    """The allowed methods, for programs and browsers' preflights (Fetch standard)."""
-    allowed = ", ".join(methods)
-    preflight = (
-        ("Access-Control-Allow-Methods", allowed),
-        # Libraries add fields of their own (Cache-Control, X-Requested-With,
-        # traceparent). `*` means all but Authorization, which we ignore.
-        ("Access-Control-Allow-Headers", "*, Authorization"),
-        ("Access-Control-Max-Age", "86400"),
-    )
-    return Response(204, (*CORS, ("Allow", allowed), *preflight), b"")
+    """The answer to OPTIONS: pages of all origins may use these methods."""
+    return Response(204, (*CORS, *preflight(", ".join(methods))), b"")
 
 
 def unknown_path_response(call: Call) -> Response:
