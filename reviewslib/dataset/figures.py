@@ -2,8 +2,8 @@
 
 This module is pure. Of a review it knows `rating`, `date` and `owner_reply` only.
 
-Sections: stars - means and shares - months - quarters - the trend - answered, and
-lately.
+Sections: stars - means and shares - days and months - quarters - the trend -
+answered, and lately.
 """
 
 from __future__ import annotations
@@ -79,14 +79,17 @@ def percent(part: int, total: int) -> float | None:
     return round(100 * part / total, 1)
 
 
-# ---- Months ----
+# ---- Days and months ----
+
+
+def calendar_day(review: Object) -> str:
+    """The day of a review as written, YYYY-MM-DD, whatever its time zone."""
+    return str(review["date"])[:10]
 
 
 def first_day(reviews: ReviewObjects) -> str | None:
-    """The calendar day of the first of `reviews`, as written."""
-    if not reviews:
-        return None
-    return str(reviews[0]["date"])[:10]
+    """The calendar day of the first of `reviews`."""
+    return calendar_day(reviews[0]) if reviews else None
 
 
 def month_of(review: Object) -> int:
@@ -229,7 +232,7 @@ def _period(reviews: ReviewObjects, last_day: int) -> dict[str, Json]:
     since = _day_text(last_day - PERIOD_DAYS + 1)
     until = _day_text(last_day)
     stars = [
-        review["rating"] for review in reviews if since <= review["date"][:10] <= until
+        review["rating"] for review in reviews if since <= calendar_day(review) <= until
     ]
     return {
         "since": since,

@@ -24,6 +24,7 @@ from reviewslib.dataset.contract import Contract, quoted
 from reviewslib.dataset.figures import (
     activity_of,
     average_and_distribution,
+    calendar_day,
     mean,
 )
 from reviewslib.dataset.insights import compute_insights
@@ -53,11 +54,6 @@ NEWEST_REVIEWS = 50
 LARGEST_REVIEW_BYTES = 64 * 1024
 
 # ---- Served reviews: each key, null if absent; then unknown keys; `page_url` last ----
-
-
-def calendar_day(review: Object) -> str:
-    """The day of a review as written, YYYY-MM-DD, whatever its time zone."""
-    return str(review["date"])[:10]
 
 
 def serving_order(review: Object) -> tuple[str, str]:

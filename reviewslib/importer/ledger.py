@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo
 
-from reviewslib.dataset.reviews import calendar_day
+from reviewslib.dataset.figures import calendar_day
 from reviewslib.importer import recognition
 from reviewslib.importer.dates import in_zone
 from reviewslib.importer.erasure import redacted, suppressed_ids
