@@ -27,12 +27,6 @@ PROFILE = {
 
 
 @pytest.fixture
-def google():
-    with FakeGoogle() as fake:
-        yield fake
-
-
-@pytest.fixture
 def shop(tmp_path, capsys, google):
     return GoogleShop(tmp_path, capsys.readouterr, google)
 

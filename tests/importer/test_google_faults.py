@@ -12,19 +12,12 @@ from lab.google_lab import (
     NOT_FOUND,
     REFRESH_TOKEN,
     TOKEN,
-    FakeGoogle,
     GoogleShop,
     error,
     location,
 )
 
 from reviewslib.terminal import EXIT_BAD_DATA, EXIT_FAILURE, EXIT_SUCCESS
-
-
-@pytest.fixture
-def google() -> Iterator[FakeGoogle]:
-    with FakeGoogle() as fake:
-        yield fake
 
 
 @pytest.fixture

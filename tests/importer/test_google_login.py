@@ -10,16 +10,10 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 from urllib.request import urlopen
 
 import pytest
-from lab.google_lab import CLIENT, REFRESH_TOKEN, SECRET, TOKEN, FakeGoogle
+from lab.google_lab import CLIENT, REFRESH_TOKEN, SECRET, TOKEN
 
 from reviewslib.importer.google_faults import GoogleFault
 from reviewslib.importer.google_key import LOGIN_SECONDS, Key, log_in, read_key
-
-
-@pytest.fixture
-def google():
-    with FakeGoogle() as fake:
-        yield fake
 
 
 class Browser:

@@ -9,7 +9,6 @@ after a run in which all was well, there is nothing else, either.
 """
 
 import random
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -25,7 +24,7 @@ from lab.export_lab import (
     stamped,
     takeout_files,
 )
-from lab.google_lab import AUTHOR, ORDERS, OTHER_PLACE, FakeGoogle, GoogleShop, error
+from lab.google_lab import AUTHOR, ORDERS, OTHER_PLACE, GoogleShop, error
 
 PLACES = (PLACE, OTHER_PLACE)
 WEEKS = 36
@@ -309,12 +308,6 @@ class Year:
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
-
-
-@pytest.fixture
-def google() -> Iterator[FakeGoogle]:
-    with FakeGoogle() as fake:
-        yield fake
 
 
 @pytest.mark.slow
