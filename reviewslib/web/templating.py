@@ -103,6 +103,8 @@ class MessageFilters(Extension):
 
     Calls are what Babel extracts. Filters of constants are evaluated when a template is
     compiled, so that a message without values costs nothing when a page is made.
+    Nothing else in a template may have these names: an attribute or a macro would be
+    taken for a message.
     """
 
     def filter_stream(self, stream: TokenStream) -> Iterator[Token]:
