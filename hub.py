@@ -29,7 +29,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 
-from reviewslib.websub.exchanges import Exchanges, Send
+from reviewslib.websub.exchanges import Exchanges, SendRequest
 from reviewslib.websub.forms import HubAnswer, RequestRefused, read_request
 from reviewslib.websub.journal import log_event
 from reviewslib.websub.order import DueRow
@@ -41,9 +41,9 @@ from reviewslib.websub.transitions import with_request
 
 # Requests and notices together. A stranger at the proxy's limit needs a quarter of an
 # hour to fill them, and each is settled within minutes.
-MAX_WAITING = 1000
+MAX_WAITING_ROWS = 1000
 
-ACCEPTED = HubAnswer(202, "accepted; the callback will now be asked to confirm")
+REQUEST_ACCEPTED = HubAnswer(202, "accepted; the callback will now be asked to confirm")
 UNSTORABLE = RequestRefused(503, "requests cannot be stored at present", 60).answer
 
 
@@ -56,7 +56,7 @@ class Hub:
     def __init__(
         self,
         settings: HubSettings,
-        send: Send,
+        send: SendRequest,
         *,
         clock: Callable[[], float] = time.time,
         running_time: Callable[[], float] = time.monotonic,
@@ -145,7 +145,7 @@ class Hub:
         for row in evicted:
             log_event(row, f"{row.mode} dropped: too many wait")
         self.scheduler.wake()
-        return ACCEPTED
+        return REQUEST_ACCEPTED
 
     def counts(self) -> dict[str, int]:
         """What the scheduler counted last, by kind; nothing while the store fails."""
@@ -167,4 +167,4 @@ class Hub:
             before = transaction.rows_of(request)
             after = with_request(before, request, self.verifications.is_running)
             transaction.save(before, after)
-            return transaction.remove_excess(MAX_WAITING)
+            return transaction.remove_excess(MAX_WAITING_ROWS)

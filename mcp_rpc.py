@@ -2,7 +2,7 @@
 
 This module knows JSON-RPC 2.0 and the Model Context Protocol. It knows no single tool,
 no data, no server, no other route, no file, no thread and no clock; a test calls
-`McpEndpoint.handle` without a socket.
+`McpServer.handle` without a socket.
 
 The endpoint serves two eras of the protocol. *Initialize era*: a client begins with a
 handshake (revisions 2025-03-26, 2025-06-18, 2025-11-25). *Stateless era*: every request
@@ -122,7 +122,7 @@ def success(request_id: str | int, result: Mapping[str, Json]) -> bytes:
     """A JSON-RPC response, encoded.
 
     The `structuredContent` of a tool is encoded already; `content` says the same as
-    text for models (`text_of`).
+    text for models (`brief_text`).
     """
     members = dict(result)
     structured: bytes | ReviewList | None = members.pop("structuredContent", None)
@@ -133,7 +133,7 @@ def success(request_id: str | int, result: Mapping[str, Json]) -> bytes:
         structured = structured.encoded()
     # Compact JSON has no control characters, so these are the only characters that a
     # JSON string must escape.
-    text = text_of(structured).replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+    text = brief_text(structured).replace(b"\\", b"\\\\").replace(b'"', b'\\"')
     content = b',"content":[{"type":"text","text":"%s"}],"structuredContent":%s}}' % (
         text,
         structured,
@@ -142,26 +142,26 @@ def success(request_id: str | int, result: Mapping[str, Json]) -> bytes:
 
 
 # Of reviews: addresses that a model cannot open; it cites `page_url`.
-UNREAD_KEYS = frozenset({"author_avatar_url", "source_url"})
+KEYS_FOR_PROGRAMS = frozenset({"author_avatar_url", "source_url"})
 
 
-def text_of(structured: bytes) -> bytes:
-    """The JSON of a result without nulls, empty lists and UNREAD_KEYS.
+def brief_text(structured: bytes) -> bytes:
+    """The JSON of a result without nulls, empty lists and KEYS_FOR_PROGRAMS.
 
     Models read every character; programs have the whole in `structuredContent`.
     """
-    return encode(_brief(json.loads(structured)))
+    return encode(_brief_value(json.loads(structured)))
 
 
-def _brief(value: Json) -> Json:
+def _brief_value(value: Json) -> Json:
     if isinstance(value, list):
-        return [_brief(item) for item in value]
+        return [_brief_value(item) for item in value]
     if not isinstance(value, dict):
         return value
     return {
-        key: _brief(member)
+        key: _brief_value(member)
         for key, member in value.items()
-        if key not in UNREAD_KEYS and member is not None and member != []
+        if key not in KEYS_FOR_PROGRAMS and member is not None and member != []
     }
 
 
@@ -186,7 +186,7 @@ def encoded(response: dict[str, Json]) -> bytes:
 
 ALLOWED_METHODS = "POST, OPTIONS"
 SESSION_HEADERS = "Mcp-Session-Id, MCP-Protocol-Version"
-EXPOSED_HEADERS = f"{SESSION_HEADERS}, Retry-After"
+EXPOSED_MCP_HEADERS = f"{SESSION_HEADERS}, Retry-After"
 VARY = ("Vary", "Origin")
 LOOPBACK_ORIGIN = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?")
 DEFAULT_PORTS = {"http": ":80", "https": ":443"}
@@ -230,7 +230,7 @@ def cors_headers(origin: str | None, own: str, allowed: Collection[str]) -> Head
         return ()
     return (
         ("Access-Control-Allow-Origin", origin),
-        ("Access-Control-Expose-Headers", EXPOSED_HEADERS),
+        ("Access-Control-Expose-Headers", EXPOSED_MCP_HEADERS),
         VARY,
     )
 
@@ -317,11 +317,11 @@ def meta_of(document: Json) -> dict[str, Json]:
 
 # ---- Methods of both eras ----
 
-Result = dict[str, Json]
-Method = Callable[[Toolbox, Mapping[str, Json]], Result]
+RpcResult = dict[str, Json]
+Method = Callable[[Toolbox, Mapping[str, Json]], RpcResult]
 
 
-def discover(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
+def discover(toolbox: Toolbox, params: Mapping[str, Json]) -> RpcResult:
     return {
         "supportedVersions": SERVED_VERSIONS,
         "capabilities": CAPABILITIES,
@@ -329,14 +329,14 @@ def discover(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
     }
 
 
-def list_tools(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
+def list_tools(toolbox: Toolbox, params: Mapping[str, Json]) -> RpcResult:
     if params.get("cursor") is not None:
         reason = "cursor: unknown; all tools are on the first page"
         raise RpcError(reason, INVALID_PARAMS)
     return {"tools": toolbox.declarations}
 
 
-def call_tool(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
+def call_tool(toolbox: Toolbox, params: Mapping[str, Json]) -> RpcResult:
     name = params.get("name")
     arguments = params.get("arguments")
     if not isinstance(name, str):
@@ -350,14 +350,14 @@ def call_tool(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
     return toolbox.call(name, arguments or {})
 
 
-def pong(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
+def pong(toolbox: Toolbox, params: Mapping[str, Json]) -> RpcResult:
     return {}
 
 
 def empty_list(member: str) -> Method:
     """A method that lists nothing, whatever page is asked for."""
 
-    def list_nothing(toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
+    def list_nothing(toolbox: Toolbox, params: Mapping[str, Json]) -> RpcResult:
         return {member: []}
 
     return list_nothing
@@ -385,7 +385,7 @@ CACHING = {
 
 def result_of(
     methods: Mapping[str, Method], toolbox: Toolbox, message: RpcMessage
-) -> Result:
+) -> RpcResult:
     """The result of a request. Raises RpcError, also for an unknown method."""
     method = methods.get(str(message.method))
     if method is None:
@@ -483,7 +483,7 @@ def _decoded(value: str | None) -> str | None:
 # ---- The endpoint ----
 
 
-class McpEndpoint:
+class McpServer:
     """The endpoint of a service. It keeps no state between requests."""
 
     def __init__(self, base_url: str, allowed_origins: Collection[str], version: str):
@@ -601,7 +601,7 @@ class McpEndpoint:
             headers = (("Mcp-Session-Id", session_id),)
         return json_response(success(message.id, result), headers)
 
-    def _initialize(self, toolbox: Toolbox, params: Mapping[str, Json]) -> Result:
+    def _initialize(self, toolbox: Toolbox, params: Mapping[str, Json]) -> RpcResult:
         """Accept the requested version, or offer the newest that has a handshake.
 
         [R11 basic/lifecycle]
@@ -622,5 +622,5 @@ class McpEndpoint:
             "instructions": toolbox.instructions,
         }
 
-    def _server_info(self, toolbox: Toolbox) -> Result:
+    def _server_info(self, toolbox: Toolbox) -> RpcResult:
         return {"name": "reviewsd", "title": toolbox.title, **self._program}

@@ -32,7 +32,7 @@ from typing import Any, NoReturn
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from hub import Hub
-from mcp_rpc import McpEndpoint
+from mcp_rpc import McpServer
 from reviewslib.dataset.insights import unread
 from reviewslib.dataset.moments import text_of_seconds
 from reviewslib.dataset.reviews import Dataset
@@ -101,7 +101,7 @@ def application_of(settings: Settings, with_hub: bool = True) -> Application:
 
 def application_at(settings: Settings, urls: ServiceUrls) -> Application:
     """The application at these URLs. Raises BadData."""
-    mcp = McpEndpoint(urls.base_url, settings.allowed_origin, VERSION)
+    mcp = McpServer(urls.base_url, settings.allowed_origin, VERSION)
     return Application(Reloader(load_program_files(), settings.data, urls), urls, mcp)
 
 

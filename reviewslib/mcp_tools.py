@@ -22,6 +22,7 @@ from reviewslib.dataset.query import (
     MAX_LISTED,
     BadQuery,
     Issue,
+    Parameters,
     Query,
     echo,
     known_names,
@@ -51,12 +52,12 @@ def component(name: str) -> Schema:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-def object_of(**properties: Schema) -> Schema:
+def object_schema(**properties: Schema) -> Schema:
     """The schema of an object with these properties, all required."""
     return {"type": "object", "required": list(properties), "properties": properties}
 
 
-def list_of(items: Schema) -> Schema:
+def list_schema(items: Schema) -> Schema:
     """The schema of an array of any length."""
     return {"type": "array", "items": items}
 
@@ -69,49 +70,57 @@ OVERALL_KEYS = {
 }
 # Beside them, and not declared: how many reviews have words, and how many were read.
 READING_KEYS = ("worded_count", "read_count")
-OVERVIEW = object_of(
+OVERVIEW_SCHEMA = object_schema(
     id=TEXT, label=TEXT, mention_count=component("Count"), score=component("Score")
 )
-SUMMARY = object_of(
+SUMMARY_SCHEMA = object_schema(
     **OVERALL_KEYS,
     trend=NULLABLE_TEXT,
-    **dict.fromkeys(LISTED_KINDS, list_of(OVERVIEW)),
+    **dict.fromkeys(LISTED_KINDS, list_schema(OVERVIEW_SCHEMA)),
 )
-RATED_BUSINESS = object_of(
+BUSINESS_SCHEMA = object_schema(
     business=component("Business"),
     aggregate_rating=component("AggregateRating"),
-    sources=list_of(TEXT),
+    sources=list_schema(TEXT),
 )
 # By months or by quarters.
-OVER_TIME = object_of(trend=component("Trend"))
-OVER_TIME["properties"] |= {
-    "monthly": list_of(component("MonthlyFigures")),
-    "quarterly": list_of(object_of(quarter=TEXT, review_count=INTEGER)),
+TREND_SCHEMA = object_schema(trend=component("Trend"))
+TREND_SCHEMA["properties"] |= {
+    "monthly": list_schema(component("MonthlyFigures")),
+    "quarterly": list_schema(object_schema(quarter=TEXT, review_count=INTEGER)),
 }
 # Results have more members than these, which the contract describes: each word here is
 # read at the start of every conversation.
-LISTED = object_of(
+REVIEW_LIST_SCHEMA = object_schema(
     matched=INTEGER,
     returned=INTEGER,
-    reviews=list_of(object_of(id=TEXT, page_url=TEXT)),
+    reviews=list_schema(object_schema(id=TEXT, page_url=TEXT)),
 )
-COUNTED = list_of(object_of(mentions=TEXT, label=TEXT, count=INTEGER))
-FOUND = object_of(
-    **LISTED["properties"] | {"reviews": list_of(component("Review"))},
+SUBJECTS_SCHEMA = list_schema(object_schema(mentions=TEXT, label=TEXT, count=INTEGER))
+SEARCH_SCHEMA = object_schema(
+    **REVIEW_LIST_SCHEMA["properties"] | {"reviews": list_schema(component("Review"))},
     average_rating={"type": ["number", "null"]},
 )
 # Not required: with a filter, with `mentions`, and where nothing matches.
-FOUND["properties"] |= {"people": COUNTED, "meant": COUNTED, "hints": list_of(TEXT)}
-PEOPLE = object_of(matched=INTEGER, technicians=list_of(component("EntityInsight")))
-QUESTIONS = object_of(matched=INTEGER, faq=list_of(component("FaqEntry")))
+SEARCH_SCHEMA["properties"] |= {
+    "people": SUBJECTS_SCHEMA,
+    "meant": SUBJECTS_SCHEMA,
+    "hints": list_schema(TEXT),
+}
+PEOPLE_SCHEMA = object_schema(
+    matched=INTEGER, technicians=list_schema(component("EntityInsight"))
+)
+QUESTIONS_SCHEMA = object_schema(
+    matched=INTEGER, faq=list_schema(component("FaqEntry"))
+)
 # Not required: present only if nothing matches.
-QUESTIONS["properties"]["hints"] = list_of(TEXT)
+QUESTIONS_SCHEMA["properties"]["hints"] = list_schema(TEXT)
 
 
 # ---- Lookup of entries of the insights ----
 
 
-def entries_of(dataset: Dataset, kind: str) -> list[dict[str, Json]]:
+def told_entries(dataset: Dataset, kind: str) -> list[dict[str, Json]]:
     """The entries of one kind of insights, which may be nested in the document.
 
     Without those of which the insights say nothing.
@@ -127,16 +136,16 @@ def entries_of(dataset: Dataset, kind: str) -> list[dict[str, Json]]:
     return []
 
 
-def entry_of(dataset: Dataset, kind: str, parameter: str, value: str) -> bytes:
+def meant_entry(dataset: Dataset, kind: str, parameter: str, value: str) -> bytes:
     """The JSON of the entry that `value` means, as in the filter `mentions`.
 
     Raises BadQuery, which lists the entries that it can mean, else the known ones.
     """
     meant = _listed_as(dataset, kind, parameter, value)
     if len(meant) > 1:
-        listing = known_names(kind, value, map(_called, meant))
+        listing = known_names(kind, value, map(_id_and_label, meant))
         raise unknown(parameter, f"several fit: choose one. {listing}")
-    entries = {entry["id"]: entry for entry in entries_of(dataset, kind)}
+    entries = {entry["id"]: entry for entry in told_entries(dataset, kind)}
     return encode(with_search(kind, entries[meant[0].id]))
 
 
@@ -144,18 +153,18 @@ def _listed_as(
     dataset: Dataset, kind: str, parameter: str, value: str
 ) -> list[Subject]:
     """The entries of a kind that `value` means. Raises BadQuery if there is none."""
-    ids = {entry["id"] for entry in entries_of(dataset, kind)}
+    ids = {entry["id"] for entry in told_entries(dataset, kind)}
     subjects = dataset.subjects
     listed = [each for each in subjects.of_kind(kind) if each.id in ids]
     meant = subjects_named(listed, value, subjects.words)
     if meant:
         return meant
     offered = [subject for subject in listed if subject.is_offered]
-    listing = known_names(kind, value, map(_called, offered))
+    listing = known_names(kind, value, map(_id_and_label, offered))
     raise unknown(parameter, f"no {parameter} has this id, label or words. {listing}")
 
 
-def _called(subject: Subject) -> str:
+def _id_and_label(subject: Subject) -> str:
     return f"{subject.id} ({subject.label})"
 
 
@@ -242,8 +251,8 @@ PERIOD = Parameter(
 Function = Callable[..., bytes | ReviewList]
 # For messages: kinds whose names are not plural nouns.
 NOUNS = {"faq": "questions", "monthly": "months"}
-# Labels in a description.
-MAX_EXAMPLES = 3
+# In a description.
+MAX_LABELS = 3
 
 
 class Tool(NamedTuple):
@@ -268,7 +277,7 @@ class Tool(NamedTuple):
         """Whether the dataset has the data that the tool needs."""
         if not self.kinds:
             return True
-        return any(entries_of(dataset, kind) for kind in self.kinds)
+        return any(told_entries(dataset, kind) for kind in self.kinds)
 
 
 # By name, in the order of tools/list.
@@ -298,7 +307,7 @@ def tool(
     return registered
 
 
-@tool("Business and overall rating", RATED_BUSINESS)
+@tool("Business and overall rating", BUSINESS_SCHEMA)
 def get_business(dataset: Dataset) -> bytes:
     """Start here. About {business}: what it does, address, telephone, opening hours,
     places served, how it makes sure that reviews come from customers (`review_policy`)
@@ -318,7 +327,9 @@ def get_business(dataset: Dataset) -> bytes:
 
 
 @tool(
-    "What reviews say, in brief", SUMMARY, kinds=(*LISTED_KINDS, "monthly", "summary")
+    "What reviews say, in brief",
+    SUMMARY_SCHEMA,
+    kinds=(*LISTED_KINDS, "monthly", "summary"),
 )
 def get_insights_summary(dataset: Dataset) -> bytes:
     """What all reviews of {business} say together: a summary, the overall sentiment
@@ -331,18 +342,18 @@ def get_insights_summary(dataset: Dataset) -> bytes:
     summary = {key: insights.get(key) for key in (*OVERALL_KEYS, *READING_KEYS)}
     summary["trend"] = insights["temporal"]["trend"]
     for kind in LISTED_KINDS:
-        entries = entries_of(dataset, kind)
+        entries = told_entries(dataset, kind)
         summary[kind] = [_overview(entry) for entry in entries]
     return encode(summary)
 
 
 def _overview(entry: Mapping[str, Json]) -> dict[str, Json]:
     """The members of an entry that its overview has."""
-    return {key: entry.get(key) for key in OVERVIEW["properties"]}
+    return {key: entry.get(key) for key in OVERVIEW_SCHEMA["properties"]}
 
 
 # Its parameters are those of the contract (`toolbox_of`).
-@tool("Search reviews", FOUND)
+@tool("Search reviews", SEARCH_SCHEMA)
 def search_reviews(dataset: Dataset, **filters: Any) -> ReviewList:
     """Find {called} of {business} by what they speak of, how they judge it, words,
     stars, dates, replies and `source` ({sources}). {begin} A review must pass every
@@ -353,7 +364,7 @@ def search_reviews(dataset: Dataset, **filters: Any) -> ReviewList:
     return searching.search(dataset, Query(**filters))
 
 
-@tool("Newest reviews", LISTED, LIMIT)
+@tool("Newest reviews", REVIEW_LIST_SCHEMA, LIMIT)
 def get_recent_reviews(dataset: Dataset, limit: int) -> ReviewList:
     """The newest {called} of {business}, newest first; `matched` counts all reviews.
     {others}"""
@@ -376,15 +387,15 @@ def get_review(dataset: Dataset, id: str) -> bytes:
 def get_aspect_sentiment(dataset: Dataset, aspect: str) -> bytes:
     """What customers say about one aspect of {business}{aspects}: how many reviews
     praise it, criticize it or do neither. {score} {phrases}"""
-    return entry_of(dataset, "aspects", "aspect", aspect)
+    return meant_entry(dataset, "aspects", "aspect", aspect)
 
 
-@tool("What customers say about a person", PEOPLE, NAME, kinds=("technicians",))
+@tool("What customers say about a person", PEOPLE_SCHEMA, NAME, kinds=("technicians",))
 def get_technician(dataset: Dataset, name: str) -> bytes:
     """What customers say about a person who does the work at {business}{technicians}.
     All people with this name are returned: if `matched` is above 1, find out which one
     is meant. {score} {phrases}"""
-    people = entries_of(dataset, "technicians")
+    people = told_entries(dataset, "technicians")
     names = set(filters.technicians_named(dataset, name))
     matches = [person for person in people if person["label"] in names]
     if not matches:
@@ -404,19 +415,19 @@ def get_technician(dataset: Dataset, name: str) -> bytes:
 def get_service(dataset: Dataset, service: str) -> bytes:
     """What customers say about one service that {business} offers{services}. {score}
     {phrases}"""
-    return entry_of(dataset, "services", "service", service)
+    return meant_entry(dataset, "services", "service", service)
 
 
 @tool(
     "Recurring topics",
-    object_of(topics=list_of(component("TopicInsight"))),
+    object_schema(topics=list_schema(component("TopicInsight"))),
     TOPIC,
     kinds=("topics",),
 )
 def get_topics(dataset: Dataset, topic: str | None) -> bytes:
     """Subjects that recur in reviews of {business}, each with a short summary.
     {score}"""
-    topics = entries_of(dataset, "topics")
+    topics = told_entries(dataset, "topics")
     if topic:
         ids = {subject.id for subject in _listed_as(dataset, "topics", "topic", topic)}
         topics = [entry for entry in topics if entry["id"] in ids]
@@ -424,29 +435,29 @@ def get_topics(dataset: Dataset, topic: str | None) -> bytes:
 
 
 # A history of more months is told by quarters: a table of 49 months says no more.
-MAX_MONTHS = 24
+MAX_MONTHS_LISTED = 24
 
 
-@tool("Sentiment over time", OVER_TIME, PERIOD, kinds=("monthly",))
+@tool("Sentiment over time", TREND_SCHEMA, PERIOD, kinds=("monthly",))
 def get_sentiment_trend(dataset: Dataset, by: str | None) -> bytes:
     """How reviews of {business} change over time: for each month (`monthly`, YYYY-MM)
     or quarter (`quarterly`, YYYY-Qn), oldest first, the number of reviews, their
     average stars and a `score` from -1 (all bad) to 1 (all good); and the `trend` in
     one word, or null where there are too few reviews to tell."""
     temporal = dict(dataset.insights["temporal"])
-    is_long = len(temporal["monthly"]) > MAX_MONTHS
+    is_long = len(temporal["monthly"]) > MAX_MONTHS_LISTED
     if by == "quarter" or (by is None and is_long):
         temporal["quarterly"] = by_quarter(temporal.pop("monthly"))
     return encode(temporal)
 
 
-@tool("Questions that reviews answer", QUESTIONS, QUESTION, kinds=("faq",))
+@tool("Questions that reviews answer", QUESTIONS_SCHEMA, QUESTION, kinds=("faq",))
 def get_faq(dataset: Dataset, query: str | None) -> bytes:
     """Questions that people ask about {business}, with answers taken from its reviews;
     get_review takes the ids in `review_ids`. `matched` counts the questions returned;
     if none matches, `hints` lists others."""
     text = loosen(query or "")
-    faq: Sequence[Mapping[str, Json]] = entries_of(dataset, "faq")
+    faq: Sequence[Mapping[str, Json]] = told_entries(dataset, "faq")
     matches = [
         entry
         for entry in faq
@@ -470,8 +481,7 @@ INSTRUCTIONS = (
 
 # ---- Declarations: entries of tools/list ----
 
-Parameters = Mapping[str, Parameter]  # of a tool, by name
-Words = Mapping[str, str]  # from the data, by placeholder
+Placeholders = Mapping[str, str]  # words from the data, by placeholder
 HINTS = {
     "readOnlyHint": True,
     "destructiveHint": False,
@@ -486,7 +496,7 @@ PLAIN_KEYWORDS = ("type", "enum", "required")
 
 
 def declaration(
-    tool: Tool, parameters: Parameters, document: Json, words: Words
+    tool: Tool, parameters: Parameters, document: Json, words: Placeholders
 ) -> dict[str, Json]:
     """The entry of `tool`, the same in all revisions: clients ignore unknown fields."""
     return {
@@ -519,7 +529,7 @@ def input_schema(parameters: Parameters) -> Schema:
 
 
 # Reviews that search_reviews returns by default: a small model reads no more at once.
-FOUND_REVIEWS = 15
+DEFAULT_SEARCH_LIMIT = 15
 # By the `kind` of a parameter, where that is no type of JSON Schema.
 SCHEMA_TYPES = dict.fromkeys(("text", "name", "choice", "date"), "string")
 
@@ -609,7 +619,7 @@ def toolbox_of(contract: Contract, dataset: Dataset) -> Toolbox:
     for tool in TOOLS.values():
         parameters[tool.name] = {it.name: it for it in tool.parameters}
     found = dict(contract.search_parameters)
-    found["limit"] = replace(found["limit"], default=FOUND_REVIEWS)
+    found["limit"] = replace(found["limit"], default=DEFAULT_SEARCH_LIMIT)
     parameters["search_reviews"] = found
     declarations = tuple(
         declaration(tool, parameters[tool.name], contract.document, words)
@@ -625,7 +635,7 @@ def toolbox_of(contract: Contract, dataset: Dataset) -> Toolbox:
     )
 
 
-def _words_of(dataset: Dataset) -> Words:
+def _words_of(dataset: Dataset) -> Placeholders:
     """The words from the data that descriptions have, by placeholder."""
     sites = published_on(dataset.sources)
     words = {
@@ -636,15 +646,15 @@ def _words_of(dataset: Dataset) -> Words:
     }
     words |= _first_questions(dataset)
     for kind in ("aspects", "technicians", "services"):
-        entries = filterfalse(is_proposed, entries_of(dataset, kind))
+        entries = filterfalse(is_proposed, told_entries(dataset, kind))
         labels = [echo(" ".join(entry["label"].split())) for entry in entries]
         words[kind] = ""
         if labels:
-            words[kind] = f", such as {' or '.join(labels[:MAX_EXAMPLES])}"
+            words[kind] = f", such as {' or '.join(labels[:MAX_LABELS])}"
     return words
 
 
-def _first_questions(dataset: Dataset) -> Words:
+def _first_questions(dataset: Dataset) -> Placeholders:
     """What to ask first, with these data."""
     has_summary = TOOLS["get_insights_summary"].has_data(dataset)
     begin = "These reviews have no list of subjects: search with `query`."

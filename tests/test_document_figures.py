@@ -77,7 +77,7 @@ SENTENCES = {
         f"after {WORDS[transitions.MAX_FAILURES]} failed deliveries in a row",
         f"those below {WORDS[int(order.SLOW_SECONDS)]} seconds",
         f"There are {SETTINGS.hub_max_subscriptions:,} subscriptions",
-        f"more than {hub.MAX_WAITING:,} requests and notices",
+        f"more than {hub.MAX_WAITING_ROWS:,} requests and notices",
         f"if {WORDS[outages.OUTAGE_SUBSCRIPTIONS]} or more subscriptions give no sign",
         f"more than {SETTINGS.hub_workers} callbacks of a platform",
         f"{SETTINGS.hub_timeout:g} seconds for each {SETTINGS.hub_workers}",

@@ -41,7 +41,7 @@ from reviewslib.importer import command as importer
 from reviewslib.messages import LARGEST_BODY_BYTES
 from reviewslib.process import serving
 from reviewslib.process.settings import Settings, flag_name, setting_text, variable_name
-from reviewslib.process.work_thread import MAX_WAITING
+from reviewslib.process.work_thread import MAX_WAITING_REQUESTS
 from reviewslib.web import program_files, routes
 from reviewslib.web.home_page import html_page
 from reviewslib.web.site import site_of
@@ -295,7 +295,7 @@ def kib(number: int) -> str:
 
 
 DEADLINES = serving.Deadlines()
-QUEUE = f"1 at a time, {MAX_WAITING} including those that wait"
+QUEUE = f"1 at a time, {MAX_WAITING_REQUESTS} including those that wait"
 STOP_SECONDS = math.ceil(serving.BEFORE_STOP_SECONDS + serving.STOP_SECONDS)
 # What each row begins with.
 LIMITS = {

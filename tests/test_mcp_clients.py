@@ -20,7 +20,7 @@ from lab.environments import environments, python_with
 from lab.mcp_sample import BUSINESS, CALLS, TOOLBOX, Object
 from lab.services import ROOT, Service, daemon
 
-from mcp_rpc import success, text_of
+from mcp_rpc import brief_text, success
 from reviewslib.dataset.strict_json import encode
 
 pytestmark = pytest.mark.slow
@@ -140,7 +140,7 @@ def test_a_client_calls_every_tool(talk: Conversation, service: Service) -> None
         assert called["isError"] is False
         assert called["structured"] == here["result"]["structuredContent"]
         # What is empty, and addresses that no model opens, stand in no text.
-        text = json.loads(text_of(encode(called["structured"])))
+        text = json.loads(brief_text(encode(called["structured"])))
         assert [json.loads(each) for each in called["texts"]] == [text]
 
 

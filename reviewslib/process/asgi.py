@@ -90,7 +90,7 @@ async def received_body(request: Request, receive: Receive, seconds: float) -> b
 
     Raises Refused and Disconnected.
     """
-    check_size(announced_bytes(request))
+    check_body_size(announced_bytes(request))
     try:
         async with asyncio.timeout(seconds):
             return await whole_body(request, receive)
@@ -112,7 +112,7 @@ async def whole_body(request: Request, receive: Receive) -> bytes:
                 raise Refused(400, "The body is incomplete or its framing is wrong.")
             raise Disconnected
         body += message["body"]
-        check_size(len(body))
+        check_body_size(len(body))
         has_more = message["more_body"]
         if message["body"]:
             # The last message may be empty.
@@ -122,7 +122,7 @@ async def whole_body(request: Request, receive: Receive) -> bytes:
     return bytes(body)
 
 
-def check_size(body_bytes: int) -> None:
+def check_body_size(body_bytes: int) -> None:
     """Raises Refused for a body that is too large."""
     if body_bytes > LARGEST_BODY_BYTES:
         raise Refused(413, f"The body is larger than {LARGEST_BODY_BYTES} bytes.")

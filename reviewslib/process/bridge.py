@@ -30,7 +30,7 @@ from reviewslib.process.asgi import (
 from reviewslib.process.work_thread import WorkThread
 
 
-class Application(Protocol):
+class ServedApplication(Protocol):
     """The application that the server calls. No method raises anything."""
 
     def prepared(self, request: Request) -> Response | None:
@@ -52,7 +52,10 @@ class Bridge:
     """The ASGI application (without lifespan) that Granian calls on the event loop."""
 
     def __init__(
-        self, application: Application, body_seconds: float, response_seconds: float
+        self,
+        application: ServedApplication,
+        body_seconds: float,
+        response_seconds: float,
     ):
         """A body must arrive, and a large response must be read, within these times."""
         self._application = application

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, NoReturn
 from reviewslib.messages import Request
 from reviewslib.process.access_log import AccessLog
 from reviewslib.process.asgi import AsgiApp
-from reviewslib.process.bridge import Application, Bridge
+from reviewslib.process.bridge import Bridge, ServedApplication
 from reviewslib.process.listening import (
     CannotListen,
     Listener,
@@ -80,7 +80,7 @@ class Service(NamedTuple):
     seconds the server waits for its return.
     """
 
-    application: Application
+    application: ServedApplication
     listener: Listener
     max_connections: int
     access_log: bool

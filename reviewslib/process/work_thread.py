@@ -17,7 +17,7 @@ from reviewslib.messages import Response
 from reviewslib.process.asgi import Disconnected, Peer, Refused
 
 # Requests that run or wait for one thread; the last one waits for seconds at most.
-MAX_WAITING = 100
+MAX_WAITING_REQUESTS = 100
 RETRY_AFTER = ("Retry-After", "5")
 # How long a request waits before its peer is watched: watching costs 50 us, and most
 # responses are made sooner.
@@ -26,7 +26,7 @@ UNWATCHED_SECONDS = 0.2
 log = logging.getLogger("reviewsd.serving")
 
 
-class Job(NamedTuple):
+class ResponseJob(NamedTuple):
     """A response that is to be made, and the future that the request awaits."""
 
     make: Callable[[], Response]
@@ -44,11 +44,11 @@ class WorkThread:
     """
 
     def __init__(self, name: str):
-        self._jobs: SimpleQueue[Job] = SimpleQueue()
+        self._jobs: SimpleQueue[ResponseJob] = SimpleQueue()
         # What runs or waits: the queue has no bound.
         self._count = 0
         # None where no response could be made.
-        self._made: deque[tuple[Job, Response | None]] = deque()
+        self._made: deque[tuple[ResponseJob, Response | None]] = deque()
         # Whether `_deliver` is about to run, for all that is made until then.
         self._loop_is_woken = False
         threading.Thread(target=self._work, name=name, daemon=True).start()
@@ -59,10 +59,10 @@ class WorkThread:
         Raises Refused if too many requests run or wait; Disconnected if the peer goes,
         or `make` raises something.
         """
-        if self._count >= MAX_WAITING:
+        if self._count >= MAX_WAITING_REQUESTS:
             raise Refused(503, "Too many requests are waiting.", (RETRY_AFTER,))
         loop = asyncio.get_running_loop()
-        job = Job(make, loop.create_future())
+        job = ResponseJob(make, loop.create_future())
         watch = loop.call_later(UNWATCHED_SECONDS, peer.cancel_when_gone, job.response)
         self._count += 1
         self._jobs.put(job)
@@ -80,7 +80,7 @@ class WorkThread:
             # A local variable would keep the last request in memory.
             self._perform(self._jobs.get())
 
-    def _perform(self, job: Job) -> None:
+    def _perform(self, job: ResponseJob) -> None:
         """Make a response, if somebody waits for it. Runs on the thread."""
         if job.response.cancelled():
             return

@@ -66,7 +66,7 @@ def verification(
     }
     # One byte more than the challenge, so that an answer that only begins with it is
     # recognized.
-    return get(request.callback, parameters, settings, len(challenge) + 1)
+    return question(request.callback, parameters, settings, len(challenge) + 1)
 
 
 def denial_notice(notice: Row, settings: HubSettings) -> CallbackRequest:
@@ -76,10 +76,10 @@ def denial_notice(notice: Row, settings: HubSettings) -> CallbackRequest:
         "hub.topic": notice.topic_url,
         "hub.reason": notice.outcome,
     }
-    return get(notice.callback, parameters, settings, 0)
+    return question(notice.callback, parameters, settings, 0)
 
 
-def get(
+def question(
     callback: str,
     parameters: Mapping[str, str],
     settings: HubSettings,

@@ -60,7 +60,7 @@ STORE_RETRY_SECONDS = 1.0
 # REC 8.2: a challenge cannot be guessed.
 CHALLENGE_BYTES = 32
 
-Send = Callable[[CallbackRequest], CallbackResponse]
+SendRequest = Callable[[CallbackRequest], CallbackResponse]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class Exchanges:
         settings: HubSettings,
         store: Store,
         published: Published,
-        send: Send,
+        send: SendRequest,
         *,
         clock: Callable[[], float] = time.time,
         running_time: Callable[[], float] = time.monotonic,

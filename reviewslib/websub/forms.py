@@ -76,7 +76,7 @@ def read_request(
     Its digest is that of the topic's present content, which a subscriber has read.
     Raises RequestRefused, which names everything that is wrong.
     """
-    fields = Fields(read_form(content_type, body))
+    fields = FormFields(read_form(content_type, body))
     asked = read_asked(fields, settings)
     path = topic_path(asked.topic_url, settings.base_url)
     topic = topics.get(path)
@@ -98,7 +98,7 @@ class Asked(NamedTuple):
     secret: bytes | None
 
 
-def read_asked(fields: Fields, settings: HubSettings) -> Asked:
+def read_asked(fields: FormFields, settings: HubSettings) -> Asked:
     """The values of the fields; those with an issue have a substitute."""
     mode = fields.required("hub.mode", parse_mode, "")
     callback = fields.required(
@@ -177,7 +177,7 @@ class Callback(NamedTuple):
     host: str
 
 
-class Fields:
+class FormFields:
     """The fields of a form, and everything that is wrong with them."""
 
     def __init__(self, form: Mapping[str, list[str]]):

@@ -315,14 +315,14 @@ class Store:
 
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[Transaction]:
-        """The context of a transaction, as of the function. Raises StoreFault."""
+        """A transaction, as of `transaction_on`. Raises StoreFault."""
         if not self._lock.acquire(timeout=THREADS_LOCK_SECONDS):
             raise StoreFault(self.trouble or "busy")
         try:
             # A write to a removed file would be lost.
             if self._connection is None or not self._is_in_place():
                 raise StoreFault("there is no store")
-            with transaction(self._connection, durable=durable) as begun:
+            with transaction_on(self._connection, durable=durable) as begun:
                 yield begun
         except sqlite3.Error as error:
             if self.trouble is None:
@@ -392,7 +392,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def transaction(
+def transaction_on(
     connection: sqlite3.Connection, *, durable: bool
 ) -> Iterator[Transaction]:
     """A transaction: committed when the block ends, rolled back when it raises.
@@ -448,7 +448,7 @@ def remove_subscriptions(
             raise StoreFault("there is no store of subscriptions; see --state-dir")
         with (
             connected(path, OPERATOR_SECONDS) as connection,
-            transaction(connection, durable=True) as writer,
+            transaction_on(connection, durable=True) as writer,
         ):
             writer.check()
             rows = writer.rows("WHERE mode <> 'denied'")

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from lab.mcp_sample import TOOLBOX, Object
-from mcp_rpc import McpEndpoint
+from mcp_rpc import McpServer
 from reviewslib.messages import Response
 
 HANDSHAKE_VERSIONS = ["2025-03-26", "2025-06-18", "2025-11-25"]
@@ -73,8 +73,8 @@ def stateless(
 # ---- Sending ----
 
 
-def endpoint(*origins: str) -> McpEndpoint:
-    return McpEndpoint(BASE_URL, origins, "1.0.0")
+def endpoint(*origins: str) -> McpServer:
+    return McpServer(BASE_URL, origins, "1.0.0")
 
 
 ENDPOINT = endpoint()
@@ -84,7 +84,7 @@ def send(
     body: Any = PING,
     *,
     method: str = "POST",
-    to: McpEndpoint = ENDPOINT,
+    to: McpServer = ENDPOINT,
     **headers: str | None,
 ) -> Response:
     """The response to `body`, which is encoded unless it is bytes.
