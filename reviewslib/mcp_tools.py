@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from reviewslib.dataset import filters, reviews, searching
 from reviewslib.dataset.contract import Contract, Parameter, Schema, resolve
 from reviewslib.dataset.figures import by_quarter
+from reviewslib.dataset.insights import unread
 from reviewslib.dataset.provenance import published_on, review_called, shown_sources
 from reviewslib.dataset.query import (
     MAX_LISTED,
@@ -139,6 +140,8 @@ def told_entries(dataset: Dataset, kind: str) -> list[dict[str, Json]]:
 def meant_entry(dataset: Dataset, kind: str, parameter: str, value: str) -> bytes:
     """The JSON of the entry that `value` means, as in the filter `mentions`.
 
+    Beside it stands how much was read, while something is unread.
+
     Raises BadQuery, which lists the entries that it can mean, else the known ones.
     """
     meant = _listed_as(dataset, kind, parameter, value)
@@ -146,7 +149,8 @@ def meant_entry(dataset: Dataset, kind: str, parameter: str, value: str) -> byte
         listing = known_names(kind, value, map(_id_and_label, meant))
         raise unknown(parameter, f"several fit: choose one. {listing}")
     entries = {entry["id"]: entry for entry in told_entries(dataset, kind)}
-    return encode(with_search(kind, entries[meant[0].id]))
+    entry = with_search(kind, entries[meant[0].id])
+    return encode({**entry, **unread(dataset.insights)})
 
 
 def _listed_as(
@@ -236,8 +240,8 @@ QUESTION = Parameter(
     name="query",
     kind="text",
     description=(
-        "Only entries whose question or answer has this text, else any of its words, in"
-        " any case. Absent: all."
+        "Only entries whose question or answer has this text, else the three that have"
+        " most of its words, in any case. Absent: all."
     ),
 )
 PERIOD = Parameter(
@@ -403,7 +407,8 @@ def get_technician(dataset: Dataset, name: str) -> bytes:
         listing = known_names("people", name, known)
         raise unknown("name", f"no person has this name or id. {listing}")
     found = [with_search("technicians", person) for person in matches]
-    return encode({"matched": len(found), "technicians": found})
+    result = {"matched": len(found), "technicians": found}
+    return encode({**result, **unread(dataset.insights)})
 
 
 @tool(
@@ -431,7 +436,8 @@ def get_topics(dataset: Dataset, topic: str | None) -> bytes:
     if topic:
         ids = {subject.id for subject in _listed_as(dataset, "topics", "topic", topic)}
         topics = [entry for entry in topics if entry["id"] in ids]
-    return encode({"topics": [with_search("topics", entry) for entry in topics]})
+    found = [with_search("topics", entry) for entry in topics]
+    return encode({"topics": found, **unread(dataset.insights)})
 
 
 # A history of more months is told by quarters: a table of 49 months says no more.
@@ -451,6 +457,10 @@ def get_sentiment_trend(dataset: Dataset, by: str | None) -> bytes:
     return encode(temporal)
 
 
+# That share words with a question in a caller's words: one of them answers it, or none.
+MAX_FITTING_QUESTIONS = 3
+
+
 @tool("Questions that reviews answer", QUESTIONS_SCHEMA, QUESTION, kinds=("faq",))
 def get_faq(dataset: Dataset, query: str | None) -> bytes:
     """Questions that people ask about {business}, with answers taken from its reviews;
@@ -464,7 +474,8 @@ def get_faq(dataset: Dataset, query: str | None) -> bytes:
         if text in loosen(entry["question"]) or text in loosen(entry["answer"])
     ]
     if not matches:
-        matches = dataset.hint_index.questions.with_any(long_words(text))
+        questions = dataset.hint_index.questions
+        matches = questions.best_fitting(long_words(text), MAX_FITTING_QUESTIONS)
     result: dict[str, Json] = {"matched": len(matches), "faq": matches}
     if not matches:
         result["hints"] = [entry["question"] for entry in faq[:MAX_LISTED]]

@@ -20,6 +20,7 @@ from lab.mcp_sample import (
     DECLARED,
     INSIGHTS,
     REVIEWS,
+    SAMPLE_FILE,
     TOOLBOX,
     Object,
     toolbox_with,
@@ -460,6 +461,41 @@ def test_each_search_of_an_entry_finds_as_many_reviews_as_it_counts() -> None:
     assert [result["matched"] for result in found] == counts
 
 
+HALF_READ = {"read_count": 60, "worded_count": 142}
+WHOLLY_READ = {"read_count": 142, "worded_count": 142}
+OF_WHAT_WAS_READ = pytest.mark.parametrize(
+    "tool",
+    [
+        "get_insights_summary",
+        "get_aspect_sentiment",
+        "get_technician",
+        "get_service",
+        "get_topics",
+    ],
+)
+
+
+@OF_WHAT_WAS_READ
+def test_figures_of_what_was_read_say_how_much_was_read(tool: str) -> None:
+    toolbox = toolbox_with(SAMPLE_FILE, INSIGHTS | HALF_READ)
+
+    found = structured(tool, CALLS[tool], toolbox)
+
+    assert {key: found[key] for key in HALF_READ} == HALF_READ
+
+
+def test_where_all_is_read_only_the_summary_says_how_much() -> None:
+    toolbox = toolbox_with(SAMPLE_FILE, INSIGHTS | WHOLLY_READ)
+
+    saying = [
+        tool
+        for tool, arguments in CALLS.items()
+        if "read_count" in structured(tool, arguments, toolbox)
+    ]
+
+    assert saying == ["get_insights_summary"]
+
+
 LARGEST_LIST = 20_900
 
 
@@ -471,23 +507,40 @@ def test_the_list_of_tools_is_short_enough_for_the_start_of_every_conversation()
     assert len(listed) <= LARGEST_LIST
 
 
+def asked(query: str, *faq: Object) -> list[str]:
+    """The questions of `faq` that the tool finds for a caller's words."""
+    entries = [{"answer": "-", "review_ids": [], **entry} for entry in faq]
+    toolbox = toolbox_with(a_file(review()), {"faq": entries})
+    found = structured("get_faq", {"query": query}, toolbox)
+    return [entry["question"] for entry in found["faq"]]
+
+
 def test_questions_with_most_of_the_words_come_first() -> None:
     faq = [
-        {"question": "Time?", "answer": "Mornings.", "review_ids": []},
-        {"question": "Loud?", "answer": "No.", "review_ids": []},
-        {
-            "question": "How long?",
-            "answer": "The waiting times vary.",
-            "review_ids": [],
-        },
-        {"question": "Waits?", "answer": "Short.", "review_ids": []},
+        {"question": "Time?"},
+        {"question": "Loud?"},
+        {"question": "How long?", "answer": "The waiting times vary."},
+        {"question": "Waits?"},
     ]
-    toolbox = toolbox_with(a_file(review()), {"faq": faq})
 
-    found = structured("get_faq", {"query": "time of the wait"}, toolbox)
+    assert asked("time of the wait", *faq) == ["How long?", "Time?", "Waits?"]
 
-    asked = [entry["question"] for entry in found["faq"]]
-    assert asked == ["How long?", "Time?", "Waits?"]
+
+def test_a_word_that_many_questions_have_counts_less_than_one_that_few_have() -> None:
+    faq = [
+        {"question": "Are people kind?"},
+        {"question": "Do people wait?"},
+        {"question": "Is there parking?"},
+    ]
+
+    assert asked("parking for people", *faq)[0] == "Is there parking?"
+
+
+def test_a_long_question_finds_three_at_most() -> None:
+    words = ("price", "parking", "children", "pregnancy")
+    faq = [{"question": f"What about {word}?"} for word in words]
+
+    assert len(asked(f"please tell me about {', '.join(words)}", *faq)) == 3
 
 
 def test_a_review_with_an_odd_id_is_found_by_id_and_by_page_url() -> None:

@@ -9,7 +9,7 @@ Sections: an index of words - where hints look.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -44,17 +44,19 @@ class WordIndex(Generic[Item]):
         chosen = frozenset.intersection(*places) or min(known, key=len)
         return [self.items[place] for place in sorted(chosen)]
 
-    def with_any(self, words: Iterable[str]) -> list[Item]:
-        """The items that have any of the loosened `words`, those with most first.
+    def best_fitting(self, words: Iterable[str], most: int) -> list[Item]:
+        """At most `most` items that have any of the loosened `words`, the best first.
 
-        Endings may differ.
+        Endings may differ. A word counts the more, the fewer items have it.
         """
-        counts = Counter[int]()
+        scores = defaultdict[int, float](float)
         for word in words:
-            counts.update(self._places_of(word))
+            places = self._places_of(word)
+            for place in places:
+                scores[place] += 1 / len(places)
         # Sorted first, so that equals keep the order of the items.
-        ranked = sorted(sorted(counts), key=counts.__getitem__, reverse=True)
-        return [self.items[place] for place in ranked]
+        ranked = sorted(sorted(scores), key=scores.__getitem__, reverse=True)
+        return [self.items[place] for place in ranked[:most]]
 
     def _places_of(self, word: str) -> frozenset[int]:
         return frozenset().union(*(self.places[it] for it in alike(word, self.words)))

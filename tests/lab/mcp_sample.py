@@ -15,6 +15,7 @@ TOOLBOX = toolbox_of(CONTRACT, DATASET)
 DECLARED = list(TOOLBOX.declarations)
 BUSINESS = DATASET.business["name"]
 REVIEWS: list[Object] = json.loads(DATASET.reviews_json)["reviews"]
+SAMPLE_FILE: Object = json.loads((SAMPLE / "reviews.json").read_bytes())
 INSIGHTS: Object = json.loads((SAMPLE / "insights.json").read_bytes())
 
 CALLS: dict[str, Object] = {
