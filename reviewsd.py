@@ -214,31 +214,24 @@ def run(settings: Settings, deadlines: serving.Deadlines | None = None) -> NoRet
     """
     # By default the signal ends the process; `serve` handles it later.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    # Settings are checked before anything is opened. The address is claimed before the
-    # data are loaded, which may take seconds.
-    listening.allow_connections(settings.max_connections)
-    public_url(settings)
-    check_hub(settings)
+    check_before_start(settings)
+    # The address is claimed before the data are loaded, which may take seconds.
     settings, listener = claimed_address(settings)
     application = application_of(settings)
     log_loaded(application.snapshot.dataset)
-    manager = ServiceManager()
-    application.reloader.notify = manager.notify
-    before_stop = stop_of_hub(settings, application)
+    service = service_of(settings, application, listener)
+    if deadlines:
+        service = service._replace(deadlines=deadlines)
     settle_memory()
     sys.setswitchinterval(SWITCH_SECONDS)
-    service = serving.Service(
-        application=application,
-        listener=listener,
-        max_connections=settings.max_connections,
-        access_log=settings.access_log,
-        manager=manager,
-        ready=partial(begin, settings, application, manager),
-        hangup=application.reloader.wake,
-        before_stop=before_stop,
-        deadlines=deadlines or serving.Deadlines(),
-    )
     asyncio.run(serve_and_exit(service))
+
+
+def check_before_start(settings: Settings) -> None:
+    """Check settings before anything is opened. Raises BadSetting and CannotListen."""
+    listening.allow_connections(settings.max_connections)
+    public_url(settings)
+    check_hub(settings)
 
 
 def claimed_address(settings: Settings) -> tuple[Settings, listening.Listener]:
@@ -260,6 +253,25 @@ def log_loaded(dataset: Dataset) -> None:
     for warning in dataset.warnings:
         log.warning("%s", warning)
     log.info("%s", loaded_text(dataset))
+
+
+def service_of(
+    settings: Settings, application: Application, listener: listening.Listener
+) -> serving.Service:
+    """The service, whose hub runs and whose service manager hears of reloads."""
+    manager = ServiceManager()
+    application.reloader.notify = manager.notify
+    before_stop = stop_of_hub(settings, application)
+    return serving.Service(
+        application=application,
+        listener=listener,
+        max_connections=settings.max_connections,
+        access_log=settings.access_log,
+        manager=manager,
+        ready=partial(begin, settings, application, manager),
+        hangup=application.reloader.wake,
+        before_stop=before_stop,
+    )
 
 
 def stop_of_hub(

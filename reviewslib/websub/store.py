@@ -99,9 +99,8 @@ class Transaction:
         self._execute = connection.execute
 
     def check(self) -> None:
-        """Read the whole file and rewrite its version.
+        """Read the whole file and rewrite its version: damage or a full disk shows.
 
-        Damage and a full disk show only then.
         Raises StoreFault if a page is damaged, or the schema is another program's.
         """
         self.check_version()
@@ -282,22 +281,26 @@ class Store:
         it may come back. Raises StoreFault if it is unusable, or used by another hub.
         """
         with self._lock, naming(self._path), ExitStack() as held:
-            self._connection = None
-            self._held.close()
-            if self._inodes is None:
-                self._path.parent.mkdir(parents=True, exist_ok=True)
-            lock_directory(self._path.parent, held)
-            # Only we may read the secrets; SQLite gives its other files the same mode.
-            self._path.touch(0o600)
+            self._let_go()
+            self._take_file(held)
             connection = held.enter_context(connected(self._path, LOCK_SECONDS))
-            connection.execute("PRAGMA journal_mode = WAL")
-            if connection.execute("PRAGMA user_version").fetchone() == (0,):
-                connection.executescript(SCHEMA)
-            # Before any row is read: those of another version have other columns.
-            Transaction(connection).check_version()
+            prepare(connection)
             self._note_replacement(connection)
             self._connection = connection
             self._held = held.pop_all()
+
+    def _take_file(self, held: ExitStack) -> None:
+        """Lock the directory until `held` is closed, and make a missing file."""
+        if self._inodes is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        lock_directory(self._path.parent, held)
+        # Only we may read the secrets; SQLite gives its other files the same mode.
+        self._path.touch(0o600)
+
+    def _let_go(self) -> None:
+        """Close the file, and unlock its directory."""
+        self._connection = None
+        self._held.close()
 
     def _note_replacement(self, connection: sqlite3.Connection) -> None:
         """Remember which file is open.
@@ -340,9 +343,8 @@ class Store:
     def close(self) -> None:
         """Later transactions raise StoreFault."""
         with self._lock:
-            self._connection = None
+            self._let_go()
             self.trouble = NOT_OPEN
-            self._held.close()
 
 
 def lock_directory(directory: Path, held: ExitStack) -> None:
@@ -374,6 +376,15 @@ def connected(path: Path, seconds: float) -> closing[sqlite3.Connection]:
             file, seconds, isolation_level=None, check_same_thread=False, uri=True
         )
     )
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """Give a new file its tables. Raises StoreFault for a file of another version."""
+    connection.execute("PRAGMA journal_mode = WAL")
+    if connection.execute("PRAGMA user_version").fetchone() == (0,):
+        connection.executescript(SCHEMA)
+    # Before any row is read: those of another version have other columns.
+    Transaction(connection).check_version()
 
 
 @contextmanager
