@@ -44,7 +44,10 @@ from reviewslib.websub.transitions import with_request
 MAX_WAITING_ROWS = 1000
 
 REQUEST_ACCEPTED = HubAnswer(202, "accepted; the callback will now be asked to confirm")
-UNSTORABLE = RequestRefused(503, "requests cannot be stored at present", 60).answer
+# The store tries to recover each second; an operator's backup is over within a minute.
+UNSTORABLE = RequestRefused(
+    503, "requests cannot be stored at present", retry_after_seconds=60
+).answer
 
 
 class Hub:

@@ -82,7 +82,8 @@ class RpcError(Exception):
     """A JSON-RPC error response; its HTTP response has `status` and `headers`."""
 
     message: str
-    code: int = INVALID_REQUEST  # of HTTP's errors, too: their status tells them apart
+    # Errors of HTTP have no code of their own: `status` tells them apart.
+    code: int = INVALID_REQUEST
     data: Json = None
     status: HTTPStatus = HTTPStatus.BAD_REQUEST
     headers: Headers = ()
@@ -517,7 +518,10 @@ class McpServer:
     def refusal(
         self, status: HTTPStatus, message: str, get_header: GetHeader
     ) -> Response:
-        """The response to a request whose body is too large; `handle` never gets it."""
+        """The response to a request that `handle` never gets.
+
+        Its body is too large, for example, or too many requests wait.
+        """
         code = INVALID_REQUEST
         if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             code = INTERNAL_ERROR

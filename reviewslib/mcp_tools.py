@@ -9,7 +9,7 @@ Sections: schemas - lookup - tools - declarations - the toolbox.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import filterfalse
 from typing import Any, NamedTuple
@@ -31,12 +31,13 @@ from reviewslib.dataset.query import (
 )
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.dataset.searching import ReviewList
-from reviewslib.dataset.strict_json import Json, encode
+from reviewslib.dataset.strict_json import Json, Object, encode
 from reviewslib.dataset.subjects import Subject, subjects_named
 from reviewslib.dataset.text import long_words, loosen
 from reviewslib.dataset.vocabulary import (
     KINDS,
     LISTED_KINDS,
+    entries_of_kind,
     is_proposed,
     says_something,
 )
@@ -121,20 +122,24 @@ QUESTIONS_SCHEMA["properties"]["hints"] = list_schema(TEXT)
 # ---- Lookup of entries of the insights ----
 
 
-def told_entries(dataset: Dataset, kind: str) -> list[dict[str, Json]]:
-    """The entries of one kind of insights, which may be nested in the document.
+def told_entries(dataset: Dataset, kind: str) -> list[Object]:
+    """The entries of a kind, `faq` and `monthly` included.
 
     Without those of which the insights say nothing.
     """
     insights = dataset.insights
-    for place in (insights, insights["entities"], insights["temporal"]):
-        if kind not in place:
-            continue
-        entries = place[kind] or ()
-        if kind in KINDS:
-            entries = filter(says_something, entries)
-        return list(entries)
-    return []
+    if kind in KINDS:
+        entries = entries_of_kind(insights, kind)
+        return [entry for entry in entries if says_something(entry)]
+    place = insights["temporal"] if kind == "monthly" else insights
+    return list(place[kind])
+
+
+def is_told(dataset: Dataset, kind: str) -> bool:
+    """Whether the insights have entries of a kind; or a text, if it is `summary`."""
+    if kind == "summary":
+        return bool(dataset.insights.get("summary"))
+    return bool(told_entries(dataset, kind))
 
 
 def meant_entry(dataset: Dataset, kind: str, parameter: str, value: str) -> bytes:
@@ -172,7 +177,7 @@ def _id_and_label(subject: Subject) -> str:
     return f"{subject.id} ({subject.label})"
 
 
-def with_search(kind: str, entry: Mapping[str, Json]) -> dict[str, Json]:
+def with_search(kind: str, entry: Object) -> dict[str, Json]:
     """An entry with the arguments of search_reviews that find its reviews."""
     return {**entry, "search": {"mentions": f"{kind}/{entry['id']}"}}
 
@@ -263,10 +268,10 @@ class Tool(NamedTuple):
     """A tool as clients see it, and its function.
 
     Placeholders in `description`: `{business}` is the name of the business, `{called}`
-    what its reviews may be called, `{sources}` where they were published; the keys of
-    ABOUT are its texts; `{aspects}`, `{technicians}` and `{services}` are like ", such
-    as Price", or empty. References in `output` point into the contract. A tool with
-    `kinds` needs entries of at least one of these kinds of insights.
+    what its reviews may be called, `{sources}` where they were published, `{begin}`
+    what to ask first; the keys of ABOUT are its texts; `{aspects}`, `{technicians}` and
+    `{services}` are like ", such as Price", or empty. References in `output` point into
+    the contract. A tool with `kinds` needs at least one of them to be told (`is_told`).
     """
 
     name: str
@@ -281,7 +286,7 @@ class Tool(NamedTuple):
         """Whether the dataset has the data that the tool needs."""
         if not self.kinds:
             return True
-        return any(told_entries(dataset, kind) for kind in self.kinds)
+        return any(is_told(dataset, kind) for kind in self.kinds)
 
 
 # By name, in the order of tools/list.
@@ -351,7 +356,7 @@ def get_insights_summary(dataset: Dataset) -> bytes:
     return encode(summary)
 
 
-def _overview(entry: Mapping[str, Json]) -> dict[str, Json]:
+def _overview(entry: Object) -> dict[str, Json]:
     """The members of an entry that its overview has."""
     return {key: entry.get(key) for key in OVERVIEW_SCHEMA["properties"]}
 
@@ -467,7 +472,7 @@ def get_faq(dataset: Dataset, query: str | None) -> bytes:
     get_review takes the ids in `review_ids`. `matched` counts the questions returned;
     if none matches, `hints` lists others."""
     text = loosen(query or "")
-    faq: Sequence[Mapping[str, Json]] = told_entries(dataset, "faq")
+    faq = told_entries(dataset, "faq")
     matches = [
         entry
         for entry in faq
@@ -493,7 +498,7 @@ INSTRUCTIONS = (
 # ---- Declarations: entries of tools/list ----
 
 Placeholders = Mapping[str, str]  # words from the data, by placeholder
-HINTS = {
+ANNOTATIONS = {
     "readOnlyHint": True,
     "destructiveHint": False,
     "idempotentHint": True,
@@ -517,7 +522,7 @@ def declaration(
         "inputSchema": input_schema(parameters),
         "outputSchema": plain_schema(document, tool.output),
         # Clients of 2025-03-26 look for the title here.
-        "annotations": {"title": tool.title, **HINTS},
+        "annotations": {"title": tool.title, **ANNOTATIONS},
     }
 
 
@@ -539,8 +544,6 @@ def input_schema(parameters: Parameters) -> Schema:
     return schema
 
 
-# Reviews that search_reviews returns by default: a small model reads no more at once.
-DEFAULT_SEARCH_LIMIT = 15
 # By the `kind` of a parameter, where that is no type of JSON Schema.
 SCHEMA_TYPES = dict.fromkeys(("text", "name", "choice", "date"), "string")
 
@@ -593,7 +596,7 @@ class Toolbox(NamedTuple):
     # Entries of tools/list, in order; only of tools that have data.
     declarations: tuple[dict[str, Json], ...]
 
-    def call(self, name: str, arguments: Mapping[str, Json]) -> dict[str, Json]:
+    def call(self, name: str, arguments: Object) -> dict[str, Json]:
         """The result of a call of the tool `name`, a key of TOOLS.
 
         It has `isError`, with `content` if true, else with `structuredContent`. That is
@@ -621,6 +624,10 @@ class Toolbox(NamedTuple):
 def error_result(text: str) -> dict[str, Json]:
     """The result of a failed call."""
     return {"content": [{"type": "text", "text": text}], "isError": True}
+
+
+# Of search_reviews: a small model reads no more reviews at once.
+DEFAULT_SEARCH_LIMIT = 15
 
 
 def toolbox_of(contract: Contract, dataset: Dataset) -> Toolbox:
@@ -667,7 +674,9 @@ def _words_of(dataset: Dataset) -> Placeholders:
 
 def _first_questions(dataset: Dataset) -> Placeholders:
     """What to ask first, with these data."""
-    has_summary = TOOLS["get_insights_summary"].has_data(dataset)
+    summed_up = ""
+    if TOOLS["get_insights_summary"].has_data(dataset):
+        summed_up = ", get_insights_summary what its reviews say"
     begin = "These reviews have no list of subjects: search with `query`."
     subjects = dataset.hint_index.entries.items
     if subjects:
@@ -676,7 +685,4 @@ def _first_questions(dataset: Dataset) -> Placeholders:
             f"What is said of something: `mentions`, such as {example}. Who is good with"
             " it: `people` in the result. What people dislike: `sentiment`."
         )
-    return {
-        "begin": begin,
-        "summed_up": ", get_insights_summary what its reviews say" * has_summary,
-    }
+    return {"begin": begin, "summed_up": summed_up}

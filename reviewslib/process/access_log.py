@@ -31,14 +31,14 @@ class AccessLog:
         log.setLevel(logging.INFO)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        exchange = Exchange(send)
+        sent = SentResponse(send)
         try:
-            await self._application(scope, receive, exchange.send)
+            await self._application(scope, receive, sent.send)
         finally:
-            log.info("%s %s", _request_text(scope), exchange.text())
+            log.info("%s %s", _request_text(scope), sent.text())
 
 
-class Exchange:
+class SentResponse:
     """Notes what is sent for one request."""
 
     def __init__(self, send: Send):

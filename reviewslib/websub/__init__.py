@@ -1,1 +1,1 @@
-"""The parts of the hub: values, the client for callbacks, the store."""
+"""The parts of the hub, which `hub.py` lists and puts together."""

@@ -214,10 +214,10 @@ def response_of(
     if read_body_bytes and 200 <= answer.status < 300:
         body = answer.read(read_body_bytes)
     return CallbackResponse(
-        answer.status,
-        f"HTTP {answer.status}",
-        body,
-        answer.headers.get("Retry-After", ""),
+        status=answer.status,
+        outcome=f"HTTP {answer.status}",
+        body=body,
+        retry_after=answer.headers.get("Retry-After", ""),
     )
 
 
