@@ -70,8 +70,12 @@ def _review(original: Object, id: str, chance: random.Random) -> Object:
 SUBJECT_KEYS = ("id", "label")
 
 
+def _subject(entry: Object) -> Object:
+    return {key: entry[key] for key in SUBJECT_KEYS}
+
+
 def _subjects(entries: list[Object]) -> list[Object]:
-    return [{key: entry[key] for key in SUBJECT_KEYS} for entry in entries]
+    return list(map(_subject, entries))
 
 
 # What reviews speak of, by kind, as in an InsightsFile.
@@ -81,11 +85,10 @@ SUBJECTS = {kind: _subjects(INSIGHTS[kind]) for kind in ("aspects", "topics")}
 
 def subject_keys() -> list[str]:
     """The values of the filter `mentions`, such as `aspects/wait_time`."""
-    return [
-        f"{kind}/{entry['id']}"
-        for kind, entries in (SUBJECTS | ENTITIES).items()
-        for entry in entries
-    ]
+    keys = []
+    for kind, entries in (SUBJECTS | ENTITIES).items():
+        keys += [f"{kind}/{entry['id']}" for entry in entries]
+    return keys
 
 
 def people() -> list[str]:

@@ -22,9 +22,11 @@ DOCUMENT: dict[str, Any] = json.loads(
     Path(os.environ["REVIEWS_DATA"], "reviews.json").read_bytes()
 )
 REVIEWS = DOCUMENT["reviews"]
-REVIEWS.sort(key=lambda r: (r["date"], r["id"]), reverse=True)
+REVIEWS.sort(key=lambda review: (review["date"], review["id"]), reverse=True)
+# A review, its day, its text for comparisons.
 ENTRIES = [
-    (r, date.fromisoformat(r["date"]), (r["text"] or "").casefold()) for r in REVIEWS
+    (review, date.fromisoformat(review["date"]), (review["text"] or "").casefold())
+    for review in REVIEWS
 ]
 ENCODED = json.dumps(DOCUMENT, ensure_ascii=False, separators=(",", ":")).encode()
 HEADERS = {
@@ -67,9 +69,9 @@ async def search_reviews(
     """The newest reviews that pass every filter, their number and that of all."""
     needle = query.casefold()
     hits = [
-        r
-        for r, day, text in ENTRIES
-        if r["rating"] >= min_rating and day >= since and needle in text
+        review
+        for review, day, text in ENTRIES
+        if review["rating"] >= min_rating and day >= since and needle in text
     ]
     return {
         "matched": len(hits),

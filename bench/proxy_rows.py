@@ -18,16 +18,15 @@ ONE = [attack_lab.ATTACKER]
 WIDE = attack_lab.WIDE_ATTACKER
 # More than the 100 connections that one address may have.
 MANY = 256
-requests = partial(partial, attack_lab.requests)
 ATTACKS = {
     "256 slow readers": partial(attack_lab.slow_readers, sources=MANY * ONE),
     "256 slow bodies": partial(attack_lab.slow_bodies, sources=MANY * ONE),
-    "new query strings": requests(
-        path="/reviews.json?#", sources=4 * ONE, pause_seconds=0
+    "new query strings": partial(
+        attack_lab.requests, path="/reviews.json?#", sources=4 * ONE, pause_seconds=0
     ),
-    "unseen pages": requests(path=UNSEEN_PAGE),
-    "tool calls": requests(path="/mcp", body=attack_lab.SMALL_CALL),
-    "a /48": requests(path=UNSEEN_PAGE, sources=WIDE),
+    "unseen pages": partial(attack_lab.requests, path=UNSEEN_PAGE),
+    "tool calls": partial(attack_lab.requests, path="/mcp", body=attack_lab.SMALL_CALL),
+    "a /48": partial(attack_lab.requests, path=UNSEEN_PAGE, sources=WIDE),
 }
 # The rates of nginx count in seconds: an attack needs some to come to its end.
 RUNS_OF_WRK = 2

@@ -34,7 +34,7 @@ from lab.watching import LabError
 from rows import ROWS, Figure
 
 # What a row raises if it cannot be measured here, or on an older checkout.
-FAULTS = (LabError, OSError, http.client.HTTPException, subprocess.SubprocessError)
+ROW_FAULTS = (LabError, OSError, http.client.HTTPException, subprocess.SubprocessError)
 
 # ---- The command line ----
 
@@ -101,7 +101,7 @@ def measure(
         try:
             for figure in NAMED_ROWS[name](lab):
                 figures[figure.what].append(figure)
-        except FAULTS as fault:
+        except ROW_FAULTS as fault:
             faults.append(f"{name}: {fault!r}")
     seconds = time.monotonic() - began
     print(f"{name} of {checkout}: {seconds:.0f} s", file=sys.stderr, flush=True)

@@ -30,14 +30,21 @@ from urllib.request import urlopen
 if len(sys.argv) != 4:
     sys.exit(__doc__)
 TOPIC, CALLBACK, CERTIFICATE = sys.argv[1:]
+# Anybody may send forms with a callback that they know: nobody can guess this one.
 CALLBACK = f"{CALLBACK.rstrip('/')}/{secrets.token_urlsafe()}"
 SECRET = secrets.token_hex(32)
-WAIT_SECONDS = 60.0  # for a verification; also before the next request, unless Retry-After says otherwise
-expected = ""  # the mode of our request until the hub has verified it; other verifications are refused
-confirmed: queue.SimpleQueue[int] = queue.SimpleQueue()  # granted leases, in seconds
+# For a verification, and before the next request unless Retry-After says otherwise.
+WAIT_SECONDS = 60.0
+
+# The mode of our request until the hub has verified it. All other verifications are
+# refused.
+expected = ""
+# Granted leases, in seconds.
+confirmed: queue.SimpleQueue[int] = queue.SimpleQueue()
 
 
 class Callback(BaseHTTPRequestHandler):
+    # Ends connections on which nothing comes.
     timeout = 30
 
     def do_GET(self) -> None:
@@ -49,29 +56,28 @@ class Callback(BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         parameters = {name: values[0] for name, values in parse_qs(url.query).items()}
         mode = parameters.get("hub.mode")
-        topic = parameters.get("hub.topic")
-        is_ours = url.path == urlsplit(CALLBACK).path and topic == links["self"]
-        is_expected = is_ours and mode == expected
-        if is_expected:
+        is_our_path = url.path == urlsplit(CALLBACK).path
+        is_ours = is_our_path and parameters.get("hub.topic") == links["self"]
+        if is_ours and mode == expected:
             expected = ""
-        self.answer(
-            200 if is_expected else 404,
-            parameters.get("hub.challenge", "") if is_expected else "",
-        )
-        if is_expected:
+            self.answer(200, parameters.get("hub.challenge", ""))
             confirmed.put(int(parameters.get("hub.lease_seconds", "0")))
-        if is_expected or (is_ours and mode == "denied"):
+            print(mode, flush=True)
+        elif is_ours and mode == "denied":
+            self.answer(200)
             print(mode, parameters.get("hub.reason", ""), flush=True)
+        else:
+            self.answer(404)
 
     def do_POST(self) -> None:
         """Receive the full content of the topic after a change."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        signature = "sha256=" + hmac.digest(SECRET.encode(), body, "sha256").hex()
-        is_genuine = hmac.compare_digest(
-            signature.encode(), self.headers.get("X-Hub-Signature", "").encode()
-        )
-        self.answer(204 if is_genuine else 403)
-        for item in json.loads(body)["items"] if is_genuine else ():
+        if not is_genuine(body, self.headers.get("X-Hub-Signature", "")):
+            self.answer(403)
+            return
+        # At once: the hub has a deadline.
+        self.answer(204)
+        for item in json.loads(body)["items"]:
             if items.get(item["id"]) != item:
                 items[item["id"]] = item
                 print("new or changed:", item["id"], item["content_text"], flush=True)
@@ -86,6 +92,12 @@ class Callback(BaseHTTPRequestHandler):
         """Print no line for a request."""
 
 
+def is_genuine(body: bytes, signature: str) -> bool:
+    """Whether somebody who knows the secret has signed the content."""
+    expected_signature = f"sha256={hmac.digest(SECRET.encode(), body, 'sha256').hex()}"
+    return hmac.compare_digest(expected_signature.encode(), signature.encode())
+
+
 def request(mode: str) -> float:
     """Send a request to the hub and wait for its verification.
 
@@ -98,17 +110,18 @@ def request(mode: str) -> float:
         "hub.callback": CALLBACK,
         "hub.secret": SECRET,
     }
-    while not confirmed.empty():  # late verifications of an earlier request
+    # Late verifications of an earlier request.
+    while not confirmed.empty():
         confirmed.get()
     expected = mode
     try:
         with urlopen(links["hub"], urlencode(form).encode(), timeout=30) as accepted:
             print(accepted.status, accepted.read().decode().strip(), flush=True)
-        return (
-            confirmed.get(timeout=WAIT_SECONDS) / 2
-        )  # the second half of the lease leaves time for retries
+        # The second half of the lease leaves time for retries.
+        return confirmed.get(timeout=WAIT_SECONDS) / 2
     except HTTPError as refusal:
         print(refusal.code, refusal.read().decode().strip(), flush=True)
+        # A form that is wrong stays wrong.
         if refusal.code < 500 and refusal.code != 429:
             sys.exit(1)
         wait = refusal.headers.get("Retry-After", "")
@@ -122,21 +135,21 @@ def request(mode: str) -> float:
 
 try:
     with urlopen(TOPIC, timeout=30) as feed:
-        links = {
-            rel: url
-            for url, rel in re.findall(
-                '<([^>]*)>; rel="(hub|self)"', feed.headers["Link"]
-            )
-        }
         items = {item["id"]: item for item in json.load(feed)["items"]}
+        link_field = feed.headers["Link"]
 except OSError as fault:
     sys.exit(f"{TOPIC}: {fault}")
-signal.signal(
-    signal.SIGINT, signal.default_int_handler
-)  # background jobs of a shell ignore this signal
+# The URLs of the hub and of the topic, by "hub" and "self".
+links = {
+    relation: url
+    for url, relation in re.findall('<([^>]*)>; rel="(hub|self)"', link_field)
+}
+# Background jobs of a shell ignore this signal.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
 tls.load_cert_chain(CERTIFICATE)
 server = ThreadingHTTPServer(("", urlsplit(CALLBACK).port or 443), Callback)
+# The handshake is made by the thread of a connection: a slow one stops nobody else.
 server.socket = tls.wrap_socket(
     server.socket, server_side=True, do_handshake_on_connect=False
 )
