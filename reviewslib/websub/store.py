@@ -373,7 +373,11 @@ def connected(path: Path, seconds: float) -> closing[sqlite3.Connection]:
     file = f"{path.absolute().as_uri()}?mode=rw"
     return closing(
         sqlite3.connect(
-            file, seconds, isolation_level=None, check_same_thread=False, uri=True
+            file,
+            timeout=seconds,
+            isolation_level=None,
+            check_same_thread=False,
+            uri=True,
         )
     )
 
