@@ -327,9 +327,8 @@ def _description(dataset: Dataset, language: Language) -> str:
     websites = language.published_on(publishers(dataset.sources))
     if not websites:
         return description
-    return (
-        f"{description} {language.say('Published on %(websites)s.', websites=websites)}"
-    )
+    published = language.say("Published on %(websites)s.", websites=websites)
+    return f"{description} {published}"
 
 
 def entry_text(review: Mapping[str, Json], language: Language = ENGLISH) -> str:
