@@ -54,7 +54,7 @@ def put_symlink(path: Path) -> None:
 
 
 def put_socket(path: Path) -> None:
-    os.mknod(path, stat.S_IFSOCK)
+    os.mknod(path, stat.S_IFSOCK | 0o600)
 
 
 @pytest.mark.parametrize("put", [os.mkfifo, Path.mkdir, put_symlink, put_socket])

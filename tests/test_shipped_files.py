@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from lab.proxy_lab import RATE_LIMITS
 from lab.services import ROOT
-from lab.tools import program
+from lab.tools import needs, program
 
 import reviewsd
 from reviewslib.annotator import command as annotator
@@ -63,6 +63,7 @@ def value_of(name: str, directive: str) -> str:
 
 @pytest.mark.parametrize("unit", UNITS, ids=name_of)
 def test_systemd_understands_every_line_of_a_unit(unit: Path, tmp_path: Path) -> None:
+    needs("a directory of systemd")
     # The programs are not installed here, and systemd looks for them.
     installed = re.sub(r"=/opt/reviewsd/bin/\S+", "=/bin/true", text_of(str(unit)))
     (tmp_path / unit.name).write_text(installed)
@@ -90,6 +91,7 @@ def test_systemd_understands_every_line_of_a_unit(unit: Path, tmp_path: Path) ->
 )
 def test_a_unit_is_exposed_no_more_than_this(unit: str, tenths: int) -> None:
     """systemd-analyze(1) weighs what a service could do; 100 tenths are no protection."""
+    needs("a directory of systemd")
     command = [
         program("systemd-analyze"),
         "security",

@@ -143,6 +143,11 @@ def can_boot() -> bool:
         return succeeds(*booted_command(Path(directory), "true"))
 
 
+def can_judge_units() -> bool:
+    """Whether `systemd-analyze` has its directory, or may make it."""
+    return Path("/run/systemd").is_dir() or os.access("/run", os.W_OK)
+
+
 RIGHTS = {
     "a network namespace": Right(
         lambda: succeeds(*NAMESPACE, "true"), "network namespaces are not allowed"
@@ -151,6 +156,9 @@ RIGHTS = {
         can_change_network, "only root with `unshare` and `ip` may have a network"
     ),
     "a file system of its own": Right(can_mount, "mount namespaces are not allowed"),
+    "a directory of systemd": Right(
+        can_judge_units, "only root may make /run/systemd, which systemd would make"
+    ),
     "a booted system": Right(can_boot, "a system cannot be booted here"),
 }
 
