@@ -34,7 +34,7 @@ EMBED_PATH = "/embed"
 HEALTH_PATH = "/healthz"
 MCP_PATH = "/mcp"
 SERVER_CARD_PATH = "/mcp/server-card"
-CATALOGUE_PATH = "/.well-known/ard.json"
+HOST_CATALOGUE_PATH = "/.well-known/ard.json"
 HUB_PATH = "/api/websub/hub"
 
 # What subscribers of the hub may subscribe to.
@@ -57,13 +57,13 @@ FIXED_PATHS = (
     BADGE_PATH,
 )
 # Documents that are made at load where the host has a name.
-CARD_PATHS = (SERVER_CARD_PATH, CATALOGUE_PATH)
+CARD_PATHS = (SERVER_CARD_PATH, HOST_CATALOGUE_PATH)
 
 
 # ---- URLs ----
 
 # Fields of ServiceUrls that `/` lists by another name.
-NAMES = {"home": "page"}
+LISTED_NAMES = {"home": "page"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class ServiceUrls:
     hub: str = HUB_PATH  # empty where no hub runs
     # Of documents for assistants; empty where the host has no name.
     server_card: str = SERVER_CARD_PATH
-    catalogue: str = CATALOGUE_PATH
+    host_catalogue: str = HOST_CATALOGUE_PATH
 
     @property
     def base_url(self) -> str:
@@ -145,9 +145,9 @@ class ServiceUrls:
             urls["since"] += "{date}"
         urls["review"] += "{id}"
         # Browsers, crawlers and assistants ask for these by themselves.
-        for name in ("icon", "sitemap", "server_card", "catalogue"):
+        for name in ("icon", "sitemap", "server_card", "host_catalogue"):
             del urls[name]
-        named = {NAMES.get(name, name): url for name, url in urls.items()}
+        named = {LISTED_NAMES.get(name, name): url for name, url in urls.items()}
         # The hub has no URL where none runs.
         return {name: url for name, url in named.items() if url}
 
@@ -158,7 +158,7 @@ def service_urls(base_url: str, with_hub: bool = True) -> ServiceUrls:
     if not with_hub:
         absent.add("hub")
     if not host_name(base_url):
-        absent.update(("server_card", "catalogue"))
+        absent.update(("server_card", "host_catalogue"))
     return _urls_below(ServiceUrls, base_url, absent)
 
 
@@ -193,7 +193,7 @@ NOT_IN_FILES = (
     "mcp",
     "hub",
     "server_card",
-    "catalogue",
+    "host_catalogue",
 )
 
 

@@ -130,7 +130,7 @@ def uncacheable(
 LONGEST_FIELD = 1000
 # Of each parsed field as many different values are kept: a handful of browsers and
 # programs send nearly all requests, each with the same values.
-KEPT_VALUES = 256
+KEPT_FIELDS = 256
 
 
 def cut_field(value: str | None) -> str:
@@ -138,7 +138,7 @@ def cut_field(value: str | None) -> str:
     return (value or "")[:LONGEST_FIELD]
 
 
-@lru_cache(maxsize=KEPT_VALUES)
+@lru_cache(maxsize=KEPT_FIELDS)
 def _accepted_types(accept: str) -> MIMEAccept:
     ranges = parse_accept_header(accept)
     return MIMEAccept(
@@ -154,7 +154,7 @@ def accepted_types(accept: str | None) -> MIMEAccept:
     return _accepted_types(cut_field(accept))
 
 
-@lru_cache(maxsize=KEPT_VALUES)
+@lru_cache(maxsize=KEPT_FIELDS)
 def _accepts_gzip(accept_encoding: str) -> bool:
     codings = parse_accept_header(accept_encoding)
     return codings.best_match(("gzip", "identity")) == "gzip"

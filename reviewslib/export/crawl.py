@@ -76,7 +76,7 @@ def file_of(path: str) -> str:
 # ---- The walk ----
 
 
-def fixed_paths(urls: ServiceUrls) -> list[str]:
+def first_paths(urls: ServiceUrls) -> list[str]:
     """Where the walk begins: the documents that callers know without a link."""
     documents = [urls.reviews, urls.insights, urls.json_feed, urls.atom_feed]
     documents += [urls.contract, urls.llms, urls.sitemap, urls.badge, urls.icon]
@@ -93,7 +93,7 @@ def site_files(respond: Respond, urls: ServiceUrls) -> Iterator[tuple[str, bytes
     yield NO_JEKYLL, b""
     # No path of the service ends so.
     yield NOT_FOUND, joined(ask(respond, "/nothing.here").body)
-    waiting = deque(fixed_paths(urls))
+    waiting = deque(first_paths(urls))
     seen = set(waiting)
     while waiting:
         path = waiting.popleft()
@@ -110,7 +110,7 @@ def site_files(respond: Respond, urls: ServiceUrls) -> Iterator[tuple[str, bytes
 # ---- The whole, in memory ----
 
 
-class Site:
+class SiteFiles:
     """Files by name, held compressed: pages repeat their style sheet."""
 
     def __init__(self) -> None:
@@ -136,9 +136,11 @@ class Site:
 MAX_SITE_BYTES = 900 * 10**6
 
 
-def collected(files: Iterator[tuple[str, bytes]], limit: int = MAX_SITE_BYTES) -> Site:
+def collected(
+    files: Iterator[tuple[str, bytes]], limit: int = MAX_SITE_BYTES
+) -> SiteFiles:
     """All files. Raises CannotExport if they have more than `limit` bytes."""
-    site = Site()
+    site = SiteFiles()
     for name, content in files:
         site.add(name, content)
         if site.size_bytes > limit:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from reviewslib.export.crawl import CannotExport, Site
+from reviewslib.export.crawl import CannotExport, SiteFiles
 from reviewslib.files import read_unchanging, write
 
 # ---- The list ----
@@ -87,7 +87,7 @@ def check_foreign(directory: Path, names: Iterable[str]) -> None:
 # ---- Writing ----
 
 
-class Report(NamedTuple):
+class ExportReport(NamedTuple):
     """What an export did."""
 
     files: int
@@ -96,7 +96,7 @@ class Report(NamedTuple):
     removed: int
 
 
-def write_site(directory: Path, site: Site) -> Report:
+def write_site(directory: Path, site: SiteFiles) -> ExportReport:
     """Make the folder hold these files. Raises CannotExport and OSError."""
     names = site.names()
     before = _names_before(directory)
@@ -111,7 +111,7 @@ def write_site(directory: Path, site: Site) -> Report:
         _remove(directory, name)
     _remove_drafts(directory, names)
     write_list(directory, names)
-    return Report(len(names), site.size_bytes, len(changed), len(gone))
+    return ExportReport(len(names), site.size_bytes, len(changed), len(gone))
 
 
 def _names_before(directory: Path) -> set[str]:
@@ -130,7 +130,7 @@ def _check_places(directory: Path, new: set[str], gone: set[str]) -> None:
     check_foreign(directory, new)
 
 
-def _is_same(directory: Path, name: str, site: Site) -> bool:
+def _is_same(directory: Path, name: str, site: SiteFiles) -> bool:
     path = place_of(directory, name)
     return path.is_file() and path.read_bytes() == site.content(name)
 

@@ -73,7 +73,7 @@ MIN_QUERIES = 2
 MAX_QUERIES = 5
 
 
-def catalogue(dataset: Dataset, urls: ServiceUrls) -> dict[str, Json]:
+def host_catalogue(dataset: Dataset, urls: ServiceUrls) -> dict[str, Json]:
     """The catalogue of this host, as JSON: one entry, the card."""
     entry: dict[str, Json] = {
         "identifier": f"urn:air:{host_name(urls.base_url)}:mcp:reviewsd",

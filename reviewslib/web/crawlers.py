@@ -53,6 +53,6 @@ def robots_text(urls: ServiceUrls) -> bytes:
         lines.append(f"Allow: {urlsplit(urls.server_card).path}\n")
     lines.append("Allow: /\n")
     lines.append(f"Sitemap: {urls.sitemap}\n")
-    if urls.catalogue:
-        lines.append(f"Agentmap: {urls.catalogue}\n")
+    if urls.host_catalogue:
+        lines.append(f"Agentmap: {urls.host_catalogue}\n")
     return "".join(lines).encode()

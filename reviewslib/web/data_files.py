@@ -13,7 +13,7 @@ from reviewslib.dataset.reading import INSIGHTS_FILE, REVIEWS_FILE
 from reviewslib.faults import BadData, Fault
 from reviewslib.files import Stamp, last_change, read_unchanging, stamp
 
-DATA_FILES = (REVIEWS_FILE, INSIGHTS_FILE)
+SERVED_FILES = (REVIEWS_FILE, INSIGHTS_FILE)
 
 
 class DataFiles(NamedTuple):
@@ -39,7 +39,7 @@ def read_files(directory: Path) -> DataFiles:
     """
     faults = []
     found: dict[str, tuple[bytes, float]] = {}
-    for name in DATA_FILES:
+    for name in SERVED_FILES:
         try:
             found[name] = read_unchanging(directory / name)
         except FileNotFoundError:
@@ -66,7 +66,7 @@ def read_files(directory: Path) -> DataFiles:
 def file_stamps(directory: Path) -> dict[str, Stamp]:
     """The stamps of the data files that exist, by name."""
     stamps = {}
-    for name in DATA_FILES:
+    for name in SERVED_FILES:
         with suppress(OSError):
             stamps[name] = stamp((directory / name).stat())
     return stamps

@@ -17,7 +17,7 @@ from reviewslib.web.site import Site
 from reviewslib.web.templating import rendered
 
 # Characters of a review on another website.
-MAX_QUOTED = 280
+MAX_EXCERPT = 280
 # People and services that are named above the reviews: a name such as "dr" finds many.
 MAX_SUBJECTS = 3
 
@@ -48,7 +48,7 @@ def frame(
     return rendered(
         site,
         "embed.html",
-        MAX_QUOTED=MAX_QUOTED,
+        MAX_EXCERPT=MAX_EXCERPT,
         theme=theme,
         reviews=[decoded(review) for review in matches.reviews],
         matched=matches.frame["matched"],

@@ -42,14 +42,14 @@ def format_rating(rating: float) -> str:
 
 
 def by_mentions(entries: Iterable[Object], limit: int) -> list[Object]:
-    """At most `limit` entries that are shown (`is_shown`), the most mentioned first."""
-    mentioned = [entry for entry in entries if is_shown(entry)]
+    """At most `limit` of the entries that lists have, the most mentioned first."""
+    mentioned = [entry for entry in entries if is_listed(entry)]
     mentioned.sort(key=lambda entry: capped(entry["mention_count"]), reverse=True)
     return mentioned[:limit]
 
 
-def is_shown(entry: Object) -> bool:
-    """Whether an entry is mentioned, or has words of the owner and no figure."""
+def is_listed(entry: Object) -> bool:
+    """Whether lists have an entry: it is mentioned, or has words and no figure."""
     return says_something(entry) and entry["mention_count"] != 0
 
 
@@ -65,7 +65,7 @@ class BarPart(NamedTuple):
     length: int
 
 
-class Judgements(NamedTuple):
+class JudgementCounts(NamedTuple):
     """How often an aspect is judged, and in which way."""
 
     negative: int
@@ -81,9 +81,9 @@ class Judgements(NamedTuple):
         )
 
 
-def judgements_of(aspect: Object) -> Judgements:
+def judgement_counts_of(aspect: Object) -> JudgementCounts:
     """The counts of an aspect; what nobody has counted is 0."""
-    return Judgements(
+    return JudgementCounts(
         negative=capped(aspect["negative_count"]),
         positive=capped(aspect["positive_count"]),
         neutral=capped(aspect["neutral_count"]),
@@ -98,7 +98,7 @@ def aspects(entries: Iterable[Object]) -> list[Object]:
     shown = by_mentions(entries, MAX_ASPECTS)
     if not shown:
         return []
-    counted = [judgements_of(entry) for entry in shown]
+    counted = [judgement_counts_of(entry) for entry in shown]
     axis = max(counts.negative for counts in counted)
     longest = max(counts.positive + counts.neutral for counts in counted)
     # A scale of 0 would divide by 0 where no aspect is judged.

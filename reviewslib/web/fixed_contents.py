@@ -25,7 +25,7 @@ from reviewslib.messages import (
     XML_TYPE,
 )
 from reviewslib.web.api_description import api_description
-from reviewslib.web.cards import catalogue, server_card
+from reviewslib.web.cards import host_catalogue, server_card
 from reviewslib.web.crawlers import robots_text, sitemap
 from reviewslib.web.data_files import DataFiles
 from reviewslib.web.feeds import atom_feed, json_feed
@@ -178,8 +178,8 @@ def _for_assistants(site: Site, files: DataFiles) -> dict[str, FixedContent]:
     if not urls.server_card:
         return {}
     card = Content(encode(server_card(site.dataset, urls)), CARD_TYPE)
-    entries = Content(encode(catalogue(site.dataset, urls)), JSON_TYPE)
+    entries = Content(encode(host_catalogue(site.dataset, urls)), JSON_TYPE)
     return {
         links.SERVER_CARD_PATH: FixedContent(card, files.reviews_changed),
-        links.CATALOGUE_PATH: FixedContent(entries, files.changed),
+        links.HOST_CATALOGUE_PATH: FixedContent(entries, files.changed),
     }

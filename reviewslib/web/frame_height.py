@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 
 from reviewslib.dataset import provenance
 from reviewslib.dataset.strict_json import Object
-from reviewslib.web.embed import MAX_QUOTED
+from reviewslib.web.embed import MAX_EXCERPT
 from reviewslib.web.language import Language
 from reviewslib.web.shown_text import one_line, paragraphs
 from reviewslib.web.site import Site
@@ -164,13 +164,13 @@ def _longest(site: Site) -> list[Height]:
 
 def _length(review: Object) -> float:
     """A measure of the lines that a review takes."""
-    shown = paragraphs(review["text"], MAX_QUOTED)
+    shown = paragraphs(review["text"], MAX_EXCERPT)
     return text_width(shown) + text_width(review["author"]) + COLUMN * shown.count("\n")
 
 
 def _review(review: Object, language: Language) -> Height:
     whole = paragraphs(review["text"], None)
-    shown = paragraphs(review["text"], MAX_QUOTED)
+    shown = paragraphs(review["text"], MAX_EXCERPT)
     if not whole:
         shown = language.say("A rating without words.")
     author = words_of(one_line(review["author"]))
@@ -178,7 +178,7 @@ def _review(review: Object, language: Language) -> Height:
     source = provenance.source_name(review["source"])
     where = language.say("on %(website)s", website=one_line(source))
     small = [words_of(f"{day} {where}")]
-    if len(whole) > MAX_QUOTED:
+    if len(whole) > MAX_EXCERPT:
         small.append(words_of(language.say("Read the whole review")))
     text = words_of(shown)
 

@@ -21,7 +21,7 @@ from reviewslib.dataset.strict_json import Json, Object
 from reviewslib.dataset.text import loosen
 from reviewslib.dataset.vocabulary import ENTITY_KINDS, KINDS, entries_of_kind
 from reviewslib.web.chart import trend
-from reviewslib.web.figures import aspects, by_mentions, is_shown
+from reviewslib.web.figures import aspects, by_mentions, is_listed
 from reviewslib.web.frame_height import min_height
 from reviewslib.web.language import Language
 from reviewslib.web.shown_text import MAX_LINE, one_line, paragraphs, slug
@@ -30,10 +30,10 @@ from reviewslib.web.structured_data import MAX_AREAS, MAX_HOURS, structured_data
 from reviewslib.web.templating import rendered
 
 # Numbers of entries: what fits a screen or two; a section that leaves some out says so.
-MAX_TOPICS = 6
-MAX_QUESTIONS = 10
-MAX_ENTITIES = 8
-MAX_REVIEWS = 12
+SHOWN_TOPICS = 6
+SHOWN_QUESTIONS = 10
+SHOWN_ENTITIES = 8
+SHOWN_REVIEWS = 12
 # The file for models is read whole, so it has fewer reviews, each in a line.
 LLMS_REVIEWS = 10
 # Characters of the review in the header; "Great!" says nothing beside a rating.
@@ -68,7 +68,7 @@ def _shown(site: Site) -> dict[str, Any]:
     insights = dataset.insights
     quote = unquoted(one_line(insights.get("pull_quote"), MAX_LINE))
     lead = None if quote else _newest_with_text(dataset.newest)
-    newest = dataset.newest[:MAX_REVIEWS]
+    newest = dataset.newest[:SHOWN_REVIEWS]
     return {
         **_business_facts(dataset.business, site.language),
         **_insights(insights),
@@ -76,7 +76,7 @@ def _shown(site: Site) -> dict[str, Any]:
         "subjects": dataset.subjects.by_key,
         "quote": quote,
         "lead": lead,
-        "MAX_REVIEWS": MAX_REVIEWS,
+        "SHOWN_REVIEWS": SHOWN_REVIEWS,
         "reviews": [review for review in newest if review is not lead],
         "newest": dataset.newest[:LLMS_REVIEWS],
         "newest_day": _newest_day(dataset),
@@ -110,20 +110,20 @@ def _insights(insights: Object) -> dict[str, Any]:
         "counts_names": counts_names(insights),
         "models": language_models(insights),
         "unread": unread(insights),
-        "topics": by_mentions(insights["topics"], MAX_TOPICS),
+        "topics": by_mentions(insights["topics"], SHOWN_TOPICS),
         "trend": trend(insights["temporal"]["monthly"]),
-        "questions": insights["faq"][:MAX_QUESTIONS],
+        "questions": insights["faq"][:SHOWN_QUESTIONS],
         "totals": _totals(insights),
     }
     for kind in ENTITY_KINDS:
-        shown[kind] = by_mentions(insights["entities"][kind], MAX_ENTITIES)
+        shown[kind] = by_mentions(insights["entities"][kind], SHOWN_ENTITIES)
     return shown
 
 
 def _totals(insights: Object) -> dict[str, int]:
     totals = {"questions": len(insights["faq"])}
     for kind in KINDS:
-        totals[kind] = sum(map(is_shown, entries_of_kind(insights, kind)))
+        totals[kind] = sum(map(is_listed, entries_of_kind(insights, kind)))
     return totals
 
 
@@ -165,7 +165,7 @@ def _words(
     return None
 
 
-class Answers(NamedTuple):
+class Answered(NamedTuple):
     """How many reviews the business has answered."""
 
     percent: float
@@ -173,13 +173,13 @@ class Answers(NamedTuple):
     unanswered: int
 
 
-def _answers(dataset: Dataset) -> Answers | None:
+def _answers(dataset: Dataset) -> Answered | None:
     """None where no review has an answer: many exports leave answers out."""
     unanswered = dataset.activity["unanswered_count"]
     answered = len(dataset.reviews) - unanswered
     if not answered:
         return None
-    return Answers(dataset.activity["answered_pct"], answered, unanswered)
+    return Answered(dataset.activity["answered_pct"], answered, unanswered)
 
 
 def _periods(dataset: Dataset) -> list[Object]:

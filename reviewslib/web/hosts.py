@@ -9,20 +9,22 @@ import re
 from functools import lru_cache
 from ipaddress import IPv6Address
 
-from reviewslib.messages import KEPT_VALUES, LONGEST_FIELD, Request
+from reviewslib.messages import KEPT_FIELDS, LONGEST_FIELD, Request
 from reviewslib.web.errors import bad_host
 
 # RFC 3986 sections 3.2.2 and 3.2.3, but not empty, and without commas: a comma means a
 # repeated header.
 REG_NAME = r"(?:[\w.~!$&'()*+;=-]|%[0-9A-F]{2})+"
 IP_LITERAL = r"\[(?:(?P<ipv6>[0-9A-F:.]+)|V[0-9A-F]+\.[\w.~!$&'()*+;=:-]+)\]"
-HOST = re.compile(f"(?:{REG_NAME}|{IP_LITERAL})(?::[0-9]*)?", re.ASCII | re.IGNORECASE)
+HOST_FIELD = re.compile(
+    f"(?:{REG_NAME}|{IP_LITERAL})(?::[0-9]*)?", re.ASCII | re.IGNORECASE
+)
 
 
-@lru_cache(maxsize=KEPT_VALUES)
+@lru_cache(maxsize=KEPT_FIELDS)
 def is_host(text: str) -> bool:
     """Whether a short text is a valid value of `Host` (RFC 9110 section 7.2)."""
-    match = HOST.fullmatch(text)
+    match = HOST_FIELD.fullmatch(text)
     if match is None:
         return False
     if not match["ipv6"]:

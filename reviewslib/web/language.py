@@ -32,7 +32,7 @@ def message(text: str) -> str:
     return text
 
 
-MONTHS = (
+MONTH_NAMES = (
     # TRANSLATORS: months as in a date ("5 January 2026"), in the case that it has there
     message("January"),
     message("February"),
@@ -47,7 +47,7 @@ MONTHS = (
     message("November"),
     message("December"),
 )
-DAYS = {
+DAY_NAMES = {
     # TRANSLATORS: days of the week in opening hours, standing alone
     "Monday": message("Monday"),
     "Tuesday": message("Tuesday"),
@@ -125,7 +125,7 @@ class Language:
         return self.say(
             "%(day)s %(month)s %(year)s",
             day=int(date[8:10]),
-            month=self.say(MONTHS[int(date[5:7]) - 1]),
+            month=self.say(MONTH_NAMES[int(date[5:7]) - 1]),
             year=int(date[:4]),
         )
 
@@ -145,7 +145,7 @@ class Language:
 
     def _day_name(self, day: str) -> str:
         """The name of a day; what is none is shown as it is written."""
-        return self.say(DAYS[day]) if day in DAYS else day
+        return self.say(DAY_NAMES[day]) if day in DAY_NAMES else day
 
     def listed(self, items: Sequence[str]) -> str:
         """A list with commas: A, B, C."""

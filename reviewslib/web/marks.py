@@ -85,10 +85,10 @@ def occurrences(text: str, words: Sequence[str]) -> list[Span]:
     Only the first MAX_MARKS occurrences are there. Those that touch or overlap are
     joined.
     """
-    folded = _folded(text)
+    loosened = _loosened(text)
     joined: list[Span] = []
-    for found in _first_occurrences(folded.text, words):
-        span = Span(folded.starts[found.start], folded.ends[found.end - 1])
+    for found in _first_occurrences(loosened.text, words):
+        span = Span(loosened.starts[found.start], loosened.ends[found.end - 1])
         if joined and span.start <= joined[-1].end:
             before = joined.pop()
             span = Span(before.start, max(before.end, span.end))
@@ -122,7 +122,7 @@ def _first_occurrences(
     return found
 
 
-class Folded(NamedTuple):
+class Loosened(NamedTuple):
     """A text, loosened by the character, and where each of its characters is from."""
 
     text: str
@@ -134,11 +134,11 @@ class Folded(NamedTuple):
 loose_character = lru_cache(maxsize=4096)(loosen)
 
 
-def _folded(text: str) -> Folded:
+def _loosened(text: str) -> Loosened:
     """The loosened text with its places in `text`."""
     size = len(text)
     if text.isascii():
-        return Folded(text.lower(), range(size), range(1, size + 1))
+        return Loosened(text.lower(), range(size), range(1, size + 1))
     starts: list[int] = []
     ends: list[int] = []
     letters: list[str] = []
@@ -151,4 +151,4 @@ def _folded(text: str) -> Folded:
             starts.append(at)
             ends.append(end)
         at = end
-    return Folded("".join(letters), starts, ends)
+    return Loosened("".join(letters), starts, ends)

@@ -68,9 +68,9 @@ class Route(NamedTuple):
     refuse: Refusal = json_refusal
 
 
-prepared = partial(Route, runs=Runs.AT_ONCE)
+at_once = partial(Route, runs=Runs.AT_ONCE)
 computed = partial(Route, runs=Runs.COMPUTING)
-stored = partial(Route, runs=Runs.ON_DISK)
+on_disk = partial(Route, runs=Runs.ON_DISK)
 
 
 def by_path(call: Call) -> str:
@@ -93,27 +93,27 @@ MCP_ROUTE = computed(mcp_response, methods=ANY_METHOD, refuse=mcp_refusal)
 # By path as the contract writes it; a name in braces stands for the rest of the path.
 # Exact paths go first, then the rows with braces in this order.
 ROUTES: dict[str, Route] = {
-    links.HOME_PATH: prepared(home_response),
-    **dict.fromkeys(links.FIXED_PATHS, prepared(fixed_response)),
-    **dict.fromkeys(links.CARD_PATHS, prepared(card_response)),
+    links.HOME_PATH: at_once(home_response),
+    **dict.fromkeys(links.FIXED_PATHS, at_once(fixed_response)),
+    **dict.fromkeys(links.CARD_PATHS, at_once(card_response)),
     links.SEARCH_PATH: computed(search_content, variant=by_query),
     links.SEARCH_FEED_PATH: computed(search_feed_content, variant=by_query),
     links.SINCE_PATH + "{date}": computed(since_content, variant=by_path),
     links.REVIEW_LIST_PATH: computed(list_content, variant=by_query),
-    links.REVIEW_PATH: prepared(slash_response),
+    links.REVIEW_PATH: at_once(slash_response),
     links.REVIEW_PATH + "{id}": computed(review_content, variant=by_type),
     links.EMBED_PATH: computed(embed_content, variant=by_query, refuse=embed_refusal),
     # A frame with a wrong address shows a frame, not JSON, on the owner's website.
-    links.EMBED_PATH + "/{rest}": prepared(unknown_path_response, refuse=embed_refusal),
-    links.HEALTH_PATH: prepared(health_response),
+    links.EMBED_PATH + "/{rest}": at_once(unknown_path_response, refuse=embed_refusal),
+    links.HEALTH_PATH: at_once(health_response),
     links.MCP_PATH: MCP_ROUTE,
     # Some clients add the slash.
     links.MCP_PATH + "/": MCP_ROUTE,
-    links.HUB_PATH: stored(
+    links.HUB_PATH: on_disk(
         hub_response, methods=("POST", "OPTIONS"), refuse=hub_refusal
     ),
-    "*": prepared(server_response, methods=ANY_METHOD),
-    "{path}": prepared(unknown_path_response, methods=ANY_METHOD),
+    "*": at_once(server_response, methods=ANY_METHOD),
+    "{path}": at_once(unknown_path_response, methods=ANY_METHOD),
 }
 PREFIXES = [
     (path.partition("{")[0], route) for path, route in ROUTES.items() if "{" in path

@@ -38,7 +38,7 @@ from reviewslib.web.shown_text import (
 )
 from reviewslib.web.site import Site
 
-FILTERS = (
+TEMPLATE_FILTERS = (
     count_text,
     format_rating,
     mail_address,
@@ -76,7 +76,7 @@ def load_templates(directory: Path) -> Environment:
         "ensure_ascii": False,
         "separators": (",", ":"),
     }
-    for function in FILTERS:
+    for function in TEMPLATE_FILTERS:
         environment.filters[function.__name__] = function
     environment.filters["shell"] = shlex.quote
     # Texts for programs are English, whatever the language.

@@ -10,15 +10,15 @@ import pytest
 
 from reviewslib import files
 from reviewslib.export import folder
-from reviewslib.export.crawl import CannotExport, Site
-from reviewslib.export.folder import LIST_NAME, Report, write_site
+from reviewslib.export.crawl import CannotExport, SiteFiles
+from reviewslib.export.folder import LIST_NAME, ExportReport, write_site
 
 # ---- Sites ----
 
 
-def site(**contents: str) -> Site:
+def site(**contents: str) -> SiteFiles:
     """A site with a folder for each keyword, which holds one page."""
-    made = Site()
+    made = SiteFiles()
     made.add("index.html", b"home")
     for name, text in contents.items():
         made.add(f"reviews/{name}/index.html", text.encode())
@@ -47,7 +47,7 @@ def directory(tmp_path: Path) -> Path:
 def test_a_first_export_writes_everything(directory: Path) -> None:
     report = write_site(directory, site(a="1", b="2"))
 
-    assert report == Report(files=3, size_bytes=6, written=3, removed=0)
+    assert report == ExportReport(files=3, size_bytes=6, written=3, removed=0)
     assert names_in(directory) == {
         LIST_NAME,
         "index.html",
@@ -150,7 +150,7 @@ def test_a_file_in_the_place_of_a_page_is_refused(directory: Path) -> None:
 def test_a_symlink_leads_nowhere(directory: Path, tmp_path: Path, link: str) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
-    write_site(directory, Site())
+    write_site(directory, SiteFiles())
     (directory / link).symlink_to(outside)
 
     with pytest.raises(CannotExport, match="symlink"):

@@ -291,7 +291,7 @@ CATALOGUE_RULES = {
 def test_the_catalogue_keeps_to_its_specification(
     data_of: Callable[[Object, Object], Path], business: Object
 ) -> None:
-    document = read(links.CATALOGUE_PATH, data=data_of(business, {}))
+    document = read(links.HOST_CATALOGUE_PATH, data=data_of(business, {}))
 
     Draft202012Validator(CATALOGUE_RULES).validate(document)
 
@@ -299,13 +299,13 @@ def test_the_catalogue_keeps_to_its_specification(
 def test_the_catalogue_of_the_sample_keeps_to_its_specification(
     sample: Application,
 ) -> None:
-    document = json.loads(call(sample, links.CATALOGUE_PATH).body)
+    document = json.loads(call(sample, links.HOST_CATALOGUE_PATH).body)
 
     Draft202012Validator(CATALOGUE_RULES).validate(document)
 
 
 def test_the_one_entry_of_the_catalogue_is_the_card(sample: Application) -> None:
-    (entry,) = json.loads(call(sample, links.CATALOGUE_PATH).body)["entries"]
+    (entry,) = json.loads(call(sample, links.HOST_CATALOGUE_PATH).body)["entries"]
 
     card = call(sample, entry["url"].removeprefix(BASE_URL))
 
@@ -330,7 +330,7 @@ def entry_of(data_of: DataOf, aspects: list[str], services: list[str]) -> Object
         "entities": {"services": subjects(*services)},
     }
     data = data_of({"name": "Ann"}, insights)
-    (entry,) = read(links.CATALOGUE_PATH, data=data)["entries"]
+    (entry,) = read(links.HOST_CATALOGUE_PATH, data=data)["entries"]
     return dict(entry)
 
 

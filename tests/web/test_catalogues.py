@@ -25,7 +25,7 @@ from lab.catalogues import (
 from lab.services import ROOT
 
 from reviewslib.web.catalogue import read_catalogue
-from reviewslib.web.language import MONTHS, Language, read_languages
+from reviewslib.web.language import MONTH_NAMES, Language, read_languages
 
 PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 each_catalogue = pytest.mark.parametrize("tag", TAGS)
@@ -176,7 +176,7 @@ def test_months_are_those_of_a_date(tag: str) -> None:
     months = Locale.parse(tag, sep="-").months["format"]["wide"]
     language = language_of(tag)
 
-    said = [language.say(month) for month in MONTHS]
+    said = [language.say(month) for month in MONTH_NAMES]
 
     assert said == [months[number] for number in range(1, 13)]
 
