@@ -1,4 +1,7 @@
-"""The toolbox of the sample, and a call of each tool that finds something."""
+"""The toolbox of the sample, a call of each tool that finds something, and answers.
+
+Sections: the sample - other data - answers.
+"""
 
 import json
 from typing import Any
@@ -9,6 +12,8 @@ from lab.small_files import CONTRACT
 from reviewslib.mcp_tools import Toolbox, toolbox_of
 
 Object = dict[str, Any]
+
+# ---- The sample ----
 
 DATASET = sample_dataset()
 TOOLBOX = toolbox_of(CONTRACT, DATASET)
@@ -32,7 +37,57 @@ CALLS: dict[str, Object] = {
     "search_reviews": {"query": "back", "min_rating": 4, "limit": 5},
 }
 
+# The tools that need the name of an entry, and their parameter for it.
+NAMING = {
+    "get_review": "id",
+    "get_aspect_sentiment": "aspect",
+    "get_technician": "name",
+    "get_service": "service",
+}
+# Kinds of insights, and the tools that return them.
+ABOUT_INSIGHTS = {
+    "aspects": "get_aspect_sentiment",
+    "topics": "get_topics",
+    "technicians": "get_technician",
+    "services": "get_service",
+    "faq": "get_faq",
+    "monthly": "get_sentiment_trend",
+}
+
+
+# ---- Other data ----
+
 
 def toolbox_with(file: Object, insights: Object | None = None) -> Toolbox:
     """The tools with the data of other files."""
     return toolbox_of(CONTRACT, dataset_of(file, insights))
+
+
+# ---- Answers ----
+
+
+def structured(
+    tool: str, arguments: Object | None = None, toolbox: Toolbox = TOOLBOX
+) -> Object:
+    """The structured content of a call that succeeds."""
+    called = toolbox.call(tool, arguments or {})
+    assert called.keys() == {"isError", "structuredContent"}
+    assert called["isError"] is False
+    encoded = called["structuredContent"]
+    if not isinstance(encoded, bytes):
+        encoded = encoded.encoded()
+    content: Object = json.loads(encoded)
+    return content
+
+
+def text_of_failure(tool: str, arguments: Object, toolbox: Toolbox = TOOLBOX) -> str:
+    """The text that a failed call returns to the model."""
+    called = toolbox.call(tool, arguments)
+    text: str = called["content"][0]["text"]
+    assert called == {"content": [{"type": "text", "text": text}], "isError": True}
+    return text
+
+
+def descriptions(toolbox: Toolbox) -> dict[str, str]:
+    """The descriptions of the listed tools, by name and in order."""
+    return {tool["name"]: tool["description"] for tool in toolbox.declarations}
