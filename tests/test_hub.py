@@ -15,8 +15,9 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import pytest
 from lab.hub_lab import OUTAGE, SILENCE, Answer, Bench, echo, echoing, status
@@ -381,6 +382,43 @@ def test_a_lease_is_clamped_and_told(
     # when it is verified, then the challenge says what is granted
     assert bench.gets[0]["hub.lease_seconds"] == str(granted)
     assert bench.subscription().expires_at == bench.clock.now + granted
+
+
+class WatchedConnection(sqlite3.Connection):
+    """A connection that notes how long each commit of its changes waits."""
+
+    commits: ClassVar[list[str]] = []
+    changes = 0
+
+    def __exit__(self, *exception: Any) -> Any:
+        if self.total_changes > self.changes:
+            (level,) = self.execute("PRAGMA synchronous").fetchone()
+            self.commits.append("for the disk" if level >= FULL else "for the system")
+        self.changes = self.total_changes
+        return super().__exit__(*exception)
+
+
+# Of `PRAGMA synchronous`: a commit returns when the disk has it (sqlite.org/pragma.html).
+FULL = 2
+
+
+@pytest.fixture
+def commits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What each commit of a store that is opened from now on has waited for."""
+    monkeypatch.setattr(WatchedConnection, "commits", [])
+    connect = partial(sqlite3.connect, factory=WatchedConnection)
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    return WatchedConnection.commits
+
+
+def test_an_accepted_form_survives_a_power_cut(
+    commits: list[str], bench: Bench
+) -> None:
+    # given a hub, when it accepts a form
+    assert bench.post(form()).status == 202
+
+    # then it has waited for the disk
+    assert commits == ["for the disk"]
 
 
 @pytest.mark.parametrize("mode", ["subscribe", "unsubscribe"])
@@ -962,6 +1000,58 @@ def test_the_silent_are_removed_while_somebody_answers(
     assert bench.hosts() == []
 
 
+def test_silent_strangers_excuse_nobody(bench: Bench) -> None:
+    # given a subscriber, and strangers whose requests name silent callbacks
+    bench.subscribe("a")
+    bench.on_get = SILENCE
+    bench.ask("x", "y", "z")
+    bench.wait(60)
+
+    # when the subscriber is silent for more than an hour
+    bench.change(answer=SILENCE)
+    an_hour(bench)
+
+    # then it is removed, as if nobody else had been asked
+    assert bench.hosts() == []
+
+
+@pytest.mark.parametrize(
+    "lease_seconds",
+    [
+        pytest.param(86_400, id="for its failures"),
+        pytest.param(3600, id="when its lease ended"),
+    ],
+)
+def test_who_is_gone_is_no_longer_silent(bench: Bench, lease_seconds: int) -> None:
+    # given one subscriber, and two of another topic that fell silent and are gone
+    bench.subscribe("c", path=JSON_FEED)
+    bench.subscribe("a", "b", lease_seconds=str(lease_seconds))
+    bench.on_post = SILENCE
+    bench.publish("one", feed="two")
+    an_hour(bench)
+    assert bench.hosts() == ["c.example"]
+
+    # when the one that is left is silent for more than an hour
+    bench.publish("two")
+    an_hour(bench)
+
+    # then one alone is no outage
+    assert bench.hosts() == []
+
+
+def test_a_fault_of_our_own_is_tried_again_each_minute(bench: Bench) -> None:
+    # given three subscribers
+    bench.subscribe("a", "b", "c")
+
+    # when this machine lacks what it needs to reach them, for an hour
+    bench.change(answer=OUTAGE)
+    for _ in range(60):
+        bench.wait(60)
+
+    # then each is tried every minute, so that the end is noticed within one
+    assert len(bench.posts) == 3 * 61
+
+
 # ---- Leases, topics and trouble ------------------------------------------------------
 
 
@@ -1045,6 +1135,24 @@ def test_a_result_waits_for_a_locked_store_without_a_repetition(served: Bench) -
     # then the result is stored afterwards
     assert served.contents == ["two"]
     assert served.states() == [("active", 0)]
+
+
+def test_a_result_that_is_not_stored_before_the_end_is_repeated_after_it(
+    served: Bench,
+) -> None:
+    # given a hub that stops during a delivery
+    served.publish("two")
+    (delivery,) = served.due()
+    served.on_post = meanwhile(lambda: served.hub.stop(1), status(204))
+    served.perform(delivery)
+
+    # when it starts again
+    served.on_post = status(204)
+    served.start()
+    served.work()
+
+    # then the delivery is made again
+    assert served.contents == ["two", "two"]
 
 
 def test_a_bug_in_a_transition_is_logged_and_tried_again_a_minute_later(
