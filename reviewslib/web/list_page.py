@@ -187,7 +187,7 @@ def _parts(site: Site, query: Query) -> list[Part]:
     every = site.language.say("All")
     all_reviews = Part(every, len(subject.review_ids), _part_url(site, query, None))
     parts = [all_reviews]
-    for sentiment, label in site.fields["sentiment"]["choices"].items():
+    for sentiment, label in site.fields["sentiment"].choices.items():
         count = len(subject.judged[sentiment])
         parts.append(Part(label, count, _part_url(site, query, sentiment)))
     return parts
@@ -238,17 +238,14 @@ class Selected(NamedTuple):
     value: str
 
 
-def _selection(
-    site: Site, values: Mapping[str, str], choices: Choices
-) -> list[Selected]:
+def _selection(site: Site, values: Mapping[str, str], labels: Labels) -> list[Selected]:
     """The filters in words, in the order of the form."""
     selection = []
     for parameter, field in site.fields.items():
         if parameter in values:
             value = values[parameter]
-            labels = field.get("choices") or choices.get(parameter, {})
-            label = labels.get(value, value)
-            selection.append(Selected(parameter, field["label"], label))
+            label = labels[parameter].get(value, value)
+            selection.append(Selected(parameter, field.label, label))
     return selection
 
 
@@ -268,25 +265,30 @@ def _said_together(selection: Sequence[Selected]) -> list[Selected]:
 
 
 def _form_page(site: Site, values: Mapping[str, str], **shown: Any) -> bytes:
-    """A page with the form; `more` has words for the fields that are folded away."""
-    choices = _choices(site.dataset)
-    selection = _selection(site, values, choices)
-    more = []
-    for parameter, field in site.fields.items():
-        has_choice = choices.get(parameter, True)
-        if field["stands"] == "more" and has_choice and field["summary"] not in more:
-            more.append(field["summary"])
+    """A page with the form."""
+    labels = _labels(site)
+    selection = _selection(site, values, labels)
+    offers = _offers(site, values, labels)
     return rendered(
         site,
         "list.html",
         values=values,
-        choices=choices,
-        groups=_groups(site, choices["mentions"]),
+        offers=offers,
         selection=selection,
         heading_parts=_said_together(selection),
-        more=more,
+        more=_folded_away(site, offers),
         **shown,
     )
+
+
+def _folded_away(site: Site, offers: Offers) -> list[str]:
+    """What the fields that are folded away are called, each once."""
+    summaries = []
+    for parameter, field in site.fields.items():
+        has_choice = offers.get(parameter, True)
+        if field.stands == "more" and has_choice and field.summary not in summaries:
+            summaries.append(field.summary)
+    return summaries
 
 
 def beyond_page(site: Site, query: Query, last: int) -> bytes:
@@ -306,16 +308,16 @@ MAX_IN_GROUP = 20
 
 
 # By parameter: labels by value.
-Choices = Mapping[str, Mapping[str, str]]
+Labels = Mapping[str, Mapping[str, str]]
 
 
-def _choices(dataset: Dataset) -> Choices:
-    """By parameter whose choices are in the data: their labels by value."""
-    labels = service_labels(dataset)
-    sources = _offered(dataset.sources)
-    return {
-        "mentions": _subject_labels(dataset),
-        "mentions_service": labels,
+def _labels(site: Site) -> Labels:
+    """The labels of the values of each filter, of the form or of the data."""
+    sources = _short(site.dataset.sources)
+    of_form = {parameter: field.choices for parameter, field in site.fields.items()}
+    return of_form | {
+        "mentions": _subject_labels(site.dataset),
+        "mentions_service": service_labels(site.dataset),
         "source": {source: provenance.source_name(source) for source in sources},
     }
 
@@ -330,17 +332,42 @@ def _subject_labels(dataset: Dataset) -> dict[str, str]:
 
 
 class Group(NamedTuple):
-    """Choices of the same kind."""
+    """Choices of the same kind; those without a label stand alone."""
 
     label: str
     choices: Mapping[str, str]
 
 
-def _groups(site: Site, labels: Mapping[str, str]) -> list[Group]:
+# By parameter of a field with choices; without any the field is left out.
+Offers = Mapping[str, list[Group]]
+
+
+def _offers(site: Site, values: Mapping[str, str], labels: Labels) -> Offers:
+    """What can be chosen: what is offered, and the submitted value in any case."""
+    offers = {}
+    for parameter, field in site.fields.items():
+        if field.input != "choice":
+            continue
+        groups = _groups(site, parameter, labels[parameter])
+        value = values.get(parameter)
+        if value and not any(value in group.choices for group in groups):
+            chosen = {value: labels[parameter].get(value, value)}
+            groups.insert(0, Group("", chosen))
+        offers[parameter] = groups
+    return offers
+
+
+def _groups(site: Site, parameter: str, labels: Mapping[str, str]) -> list[Group]:
+    if parameter == "mentions":
+        return _groups_of_subjects(site, labels)
+    return [Group("", labels)] if labels else []
+
+
+def _groups_of_subjects(site: Site, labels: Mapping[str, str]) -> list[Group]:
     """The choices of the field "About"; of each kind those most reviews mention."""
     subjects = site.dataset.subjects
     groups = []
-    for kind, label in site.fields["mentions"]["groups"].items():
+    for kind, label in site.fields["mentions"].groups.items():
         mentioned = [one for one in subjects.of_kind(kind) if one.key in labels]
         mentioned.sort(key=lambda one: len(one.review_ids), reverse=True)
         choices = {one.key: one.label for one in mentioned[:MAX_IN_GROUP]}
@@ -349,7 +376,8 @@ def _groups(site: Site, labels: Mapping[str, str]) -> list[Group]:
     return groups
 
 
-def _offered(names: Iterable[str]) -> Iterable[str]:
+def _short(names: Iterable[str]) -> Iterable[str]:
+    """The first names that fit into a list of choices."""
     short = (name for name in names if len(name) <= MAX_LINE)
     return islice(short, MAX_CHOICES)
 

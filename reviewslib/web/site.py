@@ -6,6 +6,7 @@ module must not know requests, and what a page says.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -14,7 +15,7 @@ from jinja2 import Environment
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.dataset.strict_json import Json
 from reviewslib.links import ServiceUrls
-from reviewslib.web.fields import Fields
+from reviewslib.web.fields import FormField
 from reviewslib.web.figures import capped
 from reviewslib.web.language import Language
 
@@ -47,9 +48,9 @@ class Site:
         return cast(Language, self.templates.globals["language"])
 
     @property
-    def fields(self) -> Fields:
+    def fields(self) -> Mapping[str, FormField]:
         """The fields of the search form by parameter, in this language."""
-        return cast(Fields, self.templates.globals["fields"])
+        return cast(Mapping[str, FormField], self.templates.globals["fields"])
 
 
 def site_of(templates: Environment, dataset: Dataset, urls: ServiceUrls) -> Site:
