@@ -485,6 +485,18 @@ def test_callback_and_topic_are_used_as_they_were_sent(
     assert sent.url == callback
 
 
+def test_a_renewal_may_write_the_callback_otherwise(bench: Bench) -> None:
+    # given a subscriber, when it renews with another spelling of its callback
+    bench.subscribe()
+    bench.post(form(callback="https://S.example/c%62"))
+    bench.work()
+    bench.change()
+
+    # then it is the same subscription, which is served as it was written last
+    assert bench.hosts() == ["s.example"]
+    assert [sent.url for sent in bench.posts] == ["https://S.example/c%62"]
+
+
 def test_a_challenge_has_half_of_the_time_of_a_delivery(bench: Bench) -> None:
     # given a subscriber
     bench.subscribe()
@@ -718,6 +730,19 @@ def test_only_verifications_make_a_request_slow(bench: Bench) -> None:
     assert asked_at_first == {202}
     assert before.took == 0.0
     assert after.took == 5.0
+
+
+def test_a_fault_of_our_own_makes_nobody_quick(bench: Bench) -> None:
+    # given a subscriber whose deliveries take three seconds
+    bench.subscribe()
+    bench.on_post = taking(bench, 3.0, status(204))
+    bench.change("two")
+
+    # when this program fails at the next delivery
+    bench.change("three", answer=nonsense)
+
+    # then the subscriber is as slow as before
+    assert bench.subscription().took == 3.0
 
 
 # ---- Places --------------------------------------------------------------------------

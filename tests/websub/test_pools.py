@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 from lab.callback_lab import PATIENCE_SECONDS
+from lab.watching import wait_for
 
 from reviewslib.websub.pools import Pool
 
@@ -147,6 +148,10 @@ def test_what_is_offered_replaces_what_waits(work: Work) -> None:
     assert work.begun == [1, 3]
 
 
+def names_of_threads() -> set[str]:
+    return {thread.name for thread in threading.enumerate()}
+
+
 def test_threads_end_when_there_is_nothing_to_do(work: Work) -> None:
     # given a pool that has worked
     pool = pool_of(3, work)
@@ -156,9 +161,9 @@ def test_threads_end_when_there_is_nothing_to_do(work: Work) -> None:
     # when all is done
     pool.join(time.monotonic() + PATIENCE_SECONDS)
 
-    # then no thread is left
+    # then no thread is left, nor any of another test, once it has come to its end
     assert len(work.begun) == 9
-    assert "test-pool" not in {thread.name for thread in threading.enumerate()}
+    wait_for("end of the threads", lambda: "test-pool" not in names_of_threads())
 
 
 def test_a_stopped_pool_begins_nothing_and_is_waited_for(work: Work) -> None:

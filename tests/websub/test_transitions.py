@@ -1,6 +1,6 @@
 """What may happen to the rows of a pair, where the model of `test_hub_machine.py` is too coarse.
 
-The table - Requests - Leases - Claims - Retry-After
+The table - Notices - Requests - Leases - Claims - Retry-After
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pytest
 from lab.hub_lab import settings
 
 from reviewslib.websub.forms import RequestRefused
-from reviewslib.websub.rows import NOTICE, REQUEST_MODES, SUBSCRIPTION, Row
+from reviewslib.websub.rows import NOTICE, REQUEST_MODES, SUBSCRIPTION, Row, denial
 from reviewslib.websub.transitions import (
     TRANSITIONS,
     Outcome,
@@ -94,6 +94,29 @@ def test_a_result_for_a_row_that_is_gone_changes_nothing(
 
     # then nothing changes, and nothing is said
     assert transition == (rows, "", None)
+
+
+# ---- Notices -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        pytest.param("secret", None, id="a secret that nothing needs any more"),
+        pytest.param("failures", 0, id="failures, for which it would go first"),
+        pytest.param("took", 0.0, id="slowness, for which it would come last"),
+        pytest.param("tried_at", None, id="the moment of a delivery"),
+    ],
+)
+def test_a_notice_keeps_nothing_of_what_it_ends(field: str, value: object) -> None:
+    # given a slow subscription that has failed
+    failing = row(secret=b"secret", failures=2, took=5.0, tried_at=NOW - 10)
+
+    # when it is denied
+    notice = denial(failing, "a reason", NOW)
+
+    # then its notice does not keep this
+    assert getattr(notice, field) == value
 
 
 # ---- Requests ------------------------------------------------------------------------
