@@ -732,6 +732,41 @@ def test_only_verifications_make_a_request_slow(bench: Bench) -> None:
     assert after.took == 5.0
 
 
+def test_slow_subscriptions_take_turns(bench: Bench) -> None:
+    # given two slow subscribers, of which one has got the content before the other
+    bench.subscribe("a", "b")
+    bench.change("two", answer=taking(bench, 3.0, status(204)))
+    bench.clock.now += 60
+    bench.publish("three")
+    served_first, waiting = bench.due()
+    bench.perform(served_first)
+
+    # when the content changes again
+    bench.publish("four")
+
+    # then it is the other's turn
+    assert [due.id for due in bench.due()] == [waiting.id, served_first.id]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [pytest.param(OUTAGE, id="no network"), pytest.param(SILENCE, id="an outage")],
+)
+def test_an_attempt_that_does_not_count_was_slow_all_the_same(
+    bench: Bench, answer: Answer
+) -> None:
+    # given three subscribers that were quick
+    bench.subscribe("a", "b", "c")
+    bench.change("two")
+
+    # when none is reached within five seconds, twice
+    bench.change("three", answer=taking(bench, 5.0, answer))
+    bench.wait(120)
+
+    # then they are slow, and hold no more than half of the threads
+    assert [row.took for row in bench.rows()] == [5.0] * 3
+
+
 def test_a_fault_of_our_own_makes_nobody_quick(bench: Bench) -> None:
     # given a subscriber whose deliveries take three seconds
     bench.subscribe()
