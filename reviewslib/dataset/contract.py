@@ -415,9 +415,10 @@ def _properties(document: dict[str, Json], schemas: dict[str, Schema]) -> Check:
     checks = {name: acceptance(document, schema) for name, schema in schemas.items()}
 
     def accepts(value: Mapping[str, Json]) -> bool:
-        return all(
-            check(value[name]) for name, check in checks.items() if name in value
-        )
+        for name, check in checks.items():
+            if name in value and not check(value[name]):
+                return False
+        return True
 
     return accepts
 
