@@ -23,6 +23,7 @@ from reviewslib.importer.exports import Export, Record, ReviewInFile
 from reviewslib.importer.headers import (
     DATES,
     REQUIRED,
+    SHOWN_WORD,
     TEXTS,
     Header,
     is_shown,
@@ -164,6 +165,11 @@ def _remark(table: Table) -> None:
     words = _status_words(table)
     if words:
         export.urgent_notes.append(f"{export.file}: {'; '.join(words)}")
+    if words and not table.statuses[True]:
+        export.urgent_notes.append(
+            "  If one of these words means that a review is shown, write "
+            f"“{SHOWN_WORD}” instead in the file, and import it again."
+        )
     if not table.header.settings.html and texts.is_like_html(_texts_of(table)):
         export.urgent_notes.append(
             f"{export.file}: texts look like HTML; say --html, or --no-html if "

@@ -19,7 +19,13 @@ from reviewslib.dataset.text import fold, loosen
 from reviewslib.importer import dates, texts
 from reviewslib.importer.dates import DateFormat
 from reviewslib.importer.formats import format_data
-from reviewslib.importer.options import TABLE_TEMPLATE, Options, TableSettings, nonempty
+from reviewslib.importer.options import (
+    FIELDS,
+    TABLE_TEMPLATE,
+    Options,
+    TableSettings,
+    nonempty,
+)
 from reviewslib.importer.questions import NeedsDecision, listed
 from reviewslib.importer.texts import clean, clean_line, whole_number
 
@@ -29,6 +35,8 @@ HEADER_SETS = format_data("header_sets")
 REQUIRED = ("author", "rating", "date")
 # Fields that a --map must mention.
 TO_ANSWER = (*REQUIRED, "text", "source", "reply", "status")
+# What few tables have. An id tells reviews of one author and day apart.
+FURTHER = tuple(field for field in FIELDS if field not in TO_ANSWER)
 NO_COLUMN = "-"
 # Before the column of a status whose true words mean that a review is not shown.
 NOT = "!"
@@ -236,6 +244,7 @@ class Header:
             "Its columns are:",
             *listed(examples),
             advice,
+            f"Further fields may have one: {', '.join(FURTHER)}.",
             *self._status_advice(),
         )
 
@@ -378,6 +387,7 @@ class Header:
 
 # The words of `published` begin with the English ones.
 NUMBER_OF_ENGLISH_WORDS = 9
+SHOWN_WORD = FORMATS["published"][0]
 
 HIDING_WORDS = frozenset(loosen(word) for word in FORMATS["hiding_columns"])
 PUBLISHED = frozenset(FORMATS["published"])

@@ -11,15 +11,17 @@ from reviewslib.importer.formats import format_data
 from reviewslib.importer.texts import BadRecord
 
 FORMATS = format_data("stars")
+# As folded texts have them: Turkish stars, “yıldız”, lose their dotless i.
+UNITS = fold(FORMATS["units"])
 # On a scale of one every rating is the same; a hundred is a percentage.
 LEAST_SCALE = 2
 GREATEST_SCALE = 100
 NUMBER = re.compile(
     rf"(?:(?:{FORMATS['before']}) +)?"
     r"(?P<value>[0-9]{1,3}(?:[.,][0-9]{1,9})?)"
-    rf" *(?:{FORMATS['units']})?"
+    rf" *(?:{UNITS})?"
     rf" *(?P<bound>%|(?:{FORMATS['bounds']}) *(?P<best>[0-9]{{1,3}})(?:[.,]0)?\b)?"
-    rf" *(?:{FORMATS['units']})?"
+    rf" *(?:{UNITS})?"
 )
 # Filled and hollow stars.
 DRAWN = re.compile("(★{1,5})(☆*)")

@@ -91,6 +91,15 @@ def test_the_question_gives_the_flag_that_answers_it(shop: Shop) -> None:
     assert f"  --map {answers}\n" in told
 
 
+def test_the_question_names_the_fields_that_few_tables_have(shop: Shop) -> None:
+    path = shop.file("b.csv", "Who,Stars,Day\nAnn,5,2024-01-02\n")
+
+    told = shop.refused(path, "--name", "B")
+
+    further = "id, source_url, reply_date, title, reply_status, parent"
+    assert f"Further fields may have one: {further}.\n" in told
+
+
 def test_a_table_that_is_not_explained_stops_the_others_of_a_command(
     shop: Shop,
 ) -> None:
@@ -297,7 +306,11 @@ def test_the_source_of_a_table_with_the_templates_header_is_not_remembered(
 # ---- Status ----
 
 
-@pytest.mark.parametrize("word", ["TRUE", "WAHR", "yes", "1", "approved"])
+SHOWN_WORDS = ["TRUE", "WAHR", "yes", "1", "approved", "Freigegeben", "Opublikowana"]
+TURKISH_SHOWN_WORDS = ["Yayında", "YAYINDA", "Onaylandı"]
+
+
+@pytest.mark.parametrize("word", SHOWN_WORDS + TURKISH_SHOWN_WORDS)
 def test_a_word_that_is_known_to_mean_it_shows_a_review(word: str) -> None:
     assert is_shown(word)
     assert not is_shown(word, is_inverted=True)
@@ -314,6 +327,19 @@ def test_a_false_word_shows_a_review_only_in_a_column_of_what_is_hidden(
 @pytest.mark.parametrize("is_inverted", [False, True])
 def test_an_unknown_word_shows_nothing(is_inverted: bool) -> None:
     assert not is_shown("2024-01-05", is_inverted=is_inverted)
+
+
+def test_a_table_whose_status_words_are_all_unknown_says_what_to_do(
+    shop: Shop,
+) -> None:
+    header = "author rating date state"
+    path = shop.csv(["Ann", "5", "2024-01-05", "gut"], header=header)
+    columns = "author=author,rating=rating,date=date,text=-,reply=-,status=state"
+
+    told = shop.told(path, "--name=B", "--source=fb", "--map", columns)
+
+    assert "not shown: gut (1)\n" in told
+    assert "write “published” instead in the file, and import it again" in told
 
 
 HIDING = [

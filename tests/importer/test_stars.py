@@ -20,6 +20,10 @@ WITHOUT_SCALE = [
     pytest.param("3 étoiles", 3, id="French"),
     pytest.param("3 stars", 3, id="English"),
     pytest.param("2 estrellas", 2, id="Spanish"),
+    pytest.param("4,5 gwiazdki", 4.5, id="Polish stars"),
+    pytest.param("4 z 5 gwiazdek", 4, id="a Polish bound"),
+    pytest.param("5 yıldız", 5, id="Turkish stars"),
+    pytest.param("Puan: 3,5", 3.5, id="a Turkish label"),
     pytest.param("0", None, id="no stars"),
     pytest.param("", None, id="nothing"),
 ]
