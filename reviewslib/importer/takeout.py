@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 from reviewslib.dataset.contract import Contract, quoted
@@ -40,7 +40,7 @@ LOCATION_FOLDER = re.compile(r"(?:.*[/:])?location-([^/]+)/[^/]*", re.DOTALL)
 STAMP = re.compile(r"takeout-([0-9]{8}T[0-9]{6}Z)")
 
 
-def stamp_of(path: Path) -> str:
+def stamp_of(path: PurePath) -> str:
     """The time in the name of a Takeout, or of the folder that it was unpacked to.
 
     Empty without one.
@@ -65,7 +65,7 @@ def read_google(
     for member in members:
         reading.take(member)
     reading.check_that_it_is_an_export(path)
-    _date_takeout(reading, stamp_of(path))
+    _date_takeout(reading, stamp_of(path) or reading.stamp_of_members(path))
     return reading.export.finish()
 
 
@@ -78,6 +78,7 @@ class _Reading:
     skipped: list[Fault] = field(default_factory=list)
     has_reviews: bool = False
     covered: set[str] = field(default_factory=set)  # locations with their first page
+    stamps: set[str] = field(default_factory=set)  # of folders in the folder or archive
 
     def take(self, member: Member) -> None:
         """Read a member, if it is a file to read. Raises BadData."""
@@ -86,6 +87,9 @@ class _Reading:
             return
         document = _decoded(member)
         items = review_objects(document)
+        stamp = stamp_of(member.path)
+        if stamp:
+            self.stamps.add(stamp)
         if items is not None:
             self._take_page(member, document, items)
         elif _is_title(member, document):
@@ -94,6 +98,16 @@ class _Reading:
         else:
             # Such as the reviews that the owner wrote, in the same archive.
             self.skipped.append(Fault(member.file, (), _kind_of_json(member.data)))
+
+    def stamp_of_members(self, path: Path) -> str:
+        """The time in the name of the folder in `path` that a Takeout was unpacked to.
+
+        Empty without one. Raises BadData for several: each has a time of its own.
+        """
+        if len(self.stamps) > 1:
+            reason = "it has several Takeouts; give each one, or the folder with --drop"
+            raise refused(str(path), reason)
+        return "".join(self.stamps)
 
     def _take_page(
         self, member: Member, document: Object, items: Sequence[Json]
@@ -183,6 +197,11 @@ def _date_takeout(reading: _Reading, stamp: str) -> None:
         record.time = time
     if stamp or export.options.complete:
         export.covers = dict.fromkeys(reading.covered, time)
+    elif takeout and reading.covered:
+        export.notes.append(
+            f"{export.file}: its name does not say when it was made, so it removes no "
+            "review; give Takeouts the names that Google gave them"
+        )
 
 
 # ---- Documents: a page of reviews, or not ----
