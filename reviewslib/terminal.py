@@ -44,6 +44,11 @@ def say(*lines: str, stream: TextIO | None = None) -> None:
         print(printable(line), file=stream, flush=True)
 
 
+def number_of(noun: str, number: int) -> str:
+    """A number of things, such as “1 review” and “2 reviews”."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def write_output(content: str | bytes) -> int:
     """Write a body or lines to standard output and return EXIT_SUCCESS.
 

@@ -15,6 +15,7 @@ if sys.platform == "win32":
     )
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -49,7 +50,14 @@ from reviewslib.importer.reading import Found, Settling, read_exports
 from reviewslib.importer.recognition import entries_of
 from reviewslib.importer.stored import Stored
 from reviewslib.links import ServiceUrls
-from reviewslib.terminal import EXIT_BAD_DATA, CommandFailed, exit_status, say
+from reviewslib.terminal import (
+    EXIT_BAD_DATA,
+    EXIT_FAILURE,
+    CommandFailed,
+    exit_status,
+    number_of,
+    say,
+)
 
 Lines = list[str]  # of the report
 
@@ -135,7 +143,8 @@ def _check_that_no_file_was_refused(found: Found) -> None:
     """Raises FilesRefused."""
     number = len(found.refused)
     if number:
-        raise FilesRefused(f"{number} file(s) were refused, and nothing was removed.")
+        refused = number_of("file", number)
+        raise FilesRefused(f"{refused} refused, and nothing removed.")
 
 
 def _write_what_changed(
@@ -205,8 +214,8 @@ def _nothing_new(options: Options, stored: Stored, merged: Merged) -> Lines:
         write_newest_export(options.data, stored, merged.state.newest_export)
     settled = "unchanged: "
     lines = [line for line in merged.report if not line.startswith(settled)]
-    number = len(merged.document["reviews"])
-    return [*lines, f"{options.data / REVIEWS_FILE}: nothing new, {number} review(s)"]
+    reviews = number_of("review", len(merged.document["reviews"]))
+    return [*lines, f"{options.data / REVIEWS_FILE}: nothing new, {reviews}"]
 
 
 def _with_memory(options: Options, stored: Stored) -> Options:
@@ -219,7 +228,7 @@ def _with_memory(options: Options, stored: Stored) -> Options:
 def _outcome(options: Options, file: str, number: int, *, is_changed: bool) -> str:
     """The last line of a report."""
     change = "changed" if is_changed else "unchanged"
-    return f"{options.data / file}: {change}, {number} review(s)"
+    return f"{options.data / file}: {change}, {number_of('review', number)}"
 
 
 # ---- Erasure ----
@@ -336,7 +345,7 @@ def carry_out(
     try:
         # Before the lock: a slow answer must not keep an erasure waiting.
         answers = _ask(options, connection)
-        with files.locked(options.data, is_dry=options.dry_run):
+        with files.locked(options.data, is_dry=options.dry_run), _writing():
             for lines in run(options, shipped_contract(), settling, answers):
                 say(*lines)
                 if not options.dry_run:
@@ -360,6 +369,22 @@ def _failure(
     if isinstance(fault, GoogleFault):
         return CommandFailed(*fault.lines, outcome, status=fault.status)
     return CommandFailed(*fault.lines(), outcome, status=EXIT_BAD_DATA)
+
+
+@contextmanager
+def _writing() -> Iterator[None]:
+    """Say of a file that cannot be written, as on a full disk, what to do about it."""
+    try:
+        yield
+    except OSError as error:
+        # The output itself, which a command ends with by itself.
+        if error.filename is None:
+            raise
+        raise CommandFailed(
+            f"{error.filename}: {error.strerror}",
+            "No file is damaged. Put this right, and give the command again.",
+            status=EXIT_FAILURE,
+        ) from None
 
 
 def _ask(options: Options, connection: Connection) -> Answers | None:

@@ -13,7 +13,7 @@ NAMELESS = "Anonymous"
 # No person's name is as long; what is longer is a text in the wrong column.
 MAX_NAME_CHARACTERS = 200
 
-SHARED_NAMES = frozenset(format_data("names")["shared_names"])
+SHARED_NAMES = frozenset(map(fold, format_data("names")["shared_names"]))
 
 
 def nameless_author(source: str) -> str:

@@ -12,9 +12,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from reviewslib.dataset.reading import REVIEWS_FILE
+from reviewslib.faults import printable
 from reviewslib.importer.exports import Export, ReviewInFile
 from reviewslib.importer.ledger import Ledger, described, named
 from reviewslib.importer.recognition import digest
+from reviewslib.terminal import number_of
 
 # ---- Lines ----
 
@@ -39,10 +41,11 @@ def make_report(
     `overwritten` are the ids of changed reviews that somebody had edited.
     """
     before = ledger.stored.state.said
-    lines = [*_counts(ledger), *_new_and_low(ledger)]
+    lines = [*_counts(ledger), *_new_and_low(ledger), *_lowered(ledger)]
     said = list[str]()
     for line in _once(ledger, exports):
-        mark = digest("said", line)[:16]
+        # Names of files may have bytes that are no UTF-8.
+        mark = digest("said", printable(line))[:16]
         said.append(mark)
         if mark not in before:
             lines.append(line)
@@ -111,6 +114,18 @@ def _new_and_low(ledger: Ledger) -> Iterator[str]:
         yield f"new with {FEW_STARS} stars or fewer: {named(low, ledger.options)}"
 
 
+def _lowered(ledger: Ledger) -> Iterator[str]:
+    """Reviews whose customers have taken stars back, down to few."""
+    lowered = list[str]()
+    for id in sorted(ledger.reviews.keys() & ledger.before.keys()):
+        review = ledger.reviews[id]
+        before = ledger.before[id]["rating"]
+        if review["rating"] < before and review["rating"] <= FEW_STARS:
+            lowered.append(f"{review['rating']:g} by {described(review)}")
+    if lowered:
+        yield f"now {FEW_STARS} stars or fewer: {named(lowered, ledger.options)}"
+
+
 # ---- What is said once ----
 
 
@@ -127,7 +142,9 @@ def _once(ledger: Ledger, exports: Sequence[Export]) -> Iterator[str]:
 def _named_reviews(ledger: Ledger, exports: Sequence[Export]) -> Iterator[str]:
     """What has happened in this run."""
     subjects = {f"removed, {reason}": names for reason, names in ledger.removed.items()}
-    subjects["kept away by suppressed.txt"] = [*ledger.erased.values()]
+    is_forgetting = ledger.options.forget or ledger.options.forget_author
+    reason = "removed for good" if is_forgetting else "kept away by suppressed.txt"
+    subjects[reason] = [*ledger.erased.values()]
     without_stars = list[str]()
     failed = list[str]()
     for export in exports:
@@ -194,7 +211,7 @@ def _overwritten(ledger: Ledger, overwritten: Sequence[str]) -> Iterator[str]:
     shown = named([described(ledger.before[id]) for id in overwritten], ledger.options)
     yield (
         f"{REVIEWS_FILE} was edited; exports have overwritten fields of "
-        f"{len(overwritten)} reviews: {shown}"
+        f"{number_of('review', len(overwritten))}: {shown}"
     )
     file = ledger.options.data / ledger.stored.edited_copy
     yield (

@@ -4,6 +4,7 @@
 are single examples of rules 1 to 6. `test_report.py` has rule 10.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from lab.export_lab import (
     item,
     moment,
     page,
+    stamped,
     takeout_files,
     takeout_id,
 )
@@ -69,7 +71,7 @@ def test_the_report_names_what_was_overwritten_and_the_copy(edited: Shop) -> Non
     told = edited.told(edited.takeout(9, range(5)))
 
     (copy,) = edited.data.glob("*.edited-*")
-    named = "reviews.json was edited; exports have overwritten fields of 1 reviews: "
+    named = "reviews.json was edited; exports have overwritten fields of 1 review: "
     assert f"{named}Ósk Nr2" in told
     assert f"The edited file is kept as {copy}" in told
 
@@ -475,6 +477,39 @@ def test_a_takeout_without_a_stamp_removes_nothing_unless_it_is_said_to_be_compl
 
     assert unsaid == {0, 1, 2, 3, 4, 20}
     assert shop.numbers() == {1, 2, 3, 4, 20}
+
+
+def test_a_takeout_without_a_stamp_is_said_to_remove_nothing(shop: Shop) -> None:
+    told = shop.told(shop.takeout(0, [1, 2], name="renamed.zip"))
+
+    assert "renamed.zip: its name does not say when it was made" in told
+
+
+def unpacked(shop: Shop, folder: str, day: int, numbers: Iterable[int]) -> None:
+    """A Takeout that was unpacked into a folder of its name, in this folder."""
+    base = f"{folder}/{stamped(day).removesuffix('.zip')}"
+    for name, content in takeout_files([item(number) for number in numbers]).items():
+        shop.file(f"{base}/{name}", content)
+
+
+def test_the_folder_that_an_unpacked_takeout_lies_in_has_its_time(shop: Shop) -> None:
+    shop.take(shop.takeout(9, range(5)))
+    unpacked(shop, "Downloads", day=12, numbers=range(1, 5))
+
+    shop.take(shop.root / "Downloads")
+
+    assert shop.numbers() == {1, 2, 3, 4}
+
+
+def test_a_folder_with_several_unpacked_takeouts_is_refused_with_the_way_on(
+    shop: Shop,
+) -> None:
+    unpacked(shop, "Downloads", day=9, numbers=[1])
+    unpacked(shop, "Downloads", day=12, numbers=[2])
+
+    told = shop.refused(shop.root / "Downloads")
+
+    assert "several Takeouts; give each one, or the folder with --drop" in told
 
 
 def future_files(shop: Shop) -> dict[str, Path]:

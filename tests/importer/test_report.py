@@ -39,7 +39,7 @@ def test_only_reviews_that_were_edited_and_are_overwritten_are_named(
 
     told = shop.told(shop.takeout(12, [item(0, comment="Nýtt"), *range(1, 9)]))
 
-    assert "exports have overwritten fields of 1 reviews: Ósk Nr2" in told
+    assert "exports have overwritten fields of 1 review: Ósk Nr2" in told
 
 
 def test_an_erasure_makes_no_copy_of_the_words(shop: Shop) -> None:
@@ -70,6 +70,26 @@ def test_changes_are_replies_or_revisions(shop: Shop) -> None:
     told = shop.told(shop.takeout(12, [replied, revised, item(2)]))
 
     assert "replies: 1, revised: 1\n" in told
+
+
+STARS_OF_A_REVISION = [
+    pytest.param("ONE", "now 3 stars or fewer: 1 by Ósk Nr1, 2025-01-02 (", id="few"),
+    pytest.param("FOUR", "", id="many"),
+]
+
+
+@pytest.mark.parametrize(("stars", "line"), STARS_OF_A_REVISION)
+def test_reviews_that_lose_stars_down_to_few_are_named(
+    shop: Shop, stars: str, line: str
+) -> None:
+    shop.take(shop.takeout(9, range(3)))
+    revised = item(1, starRating=stars, updateTime=moment(10))
+
+    told = shop.told(shop.takeout(12, [item(0), revised, item(2)]))
+
+    assert "revised: 1\n" in told
+    assert line in told
+    assert ("now 3 stars" in told) is bool(line)
 
 
 @pytest.fixture
@@ -118,8 +138,8 @@ def test_three_names_stand_in_a_line(weekly: Shop, gone: int, rest: str) -> None
 def test_all_names_stand_in_a_verbose_report(weekly: Shop) -> None:
     told = weekly.told(later_week(weekly, gone=4), "--verbose", "--dry-run")
 
-    assert "; and " not in told
-    assert told.count("(google-") == 4
+    (removed,) = [line for line in told.splitlines() if line.startswith("removed")]
+    assert removed.count("(google-") == 4
 
 
 # ---- Said once, and until it is settled ----
