@@ -1,57 +1,60 @@
-"""The required results of the service, defined as plainly as possible: loops over lists, and no index.
+"""The required results of the service, defined as plainly as possible.
 
-Tests compare the service with this module, which follows the design and shares no line
-with the program. Reviews and insights are values as `json.loads` returns them.
+Loops over lists, and no index. Tests compare the service with this module, which
+follows the design and shares no line with the program. Reviews and insights are values
+as `json.loads` returns them.
 
-Served form and order - Comparison - Subjects - Filters - Answers
+Sections: served form and order - comparison - subjects - filters - answers.
 """
 
 import math
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 Object = Mapping[str, Any]
+Reviews = Sequence[Object]
 
-# ---- Served form: every key, null means absent; newest first by day, date as written and id ----
+# ---- Served form and order ----
 
+# Every key is served; null means absent.
 NULLABLE = ("author_avatar_url", "text", "source_url", "updated", "verified")
 
 
 def served_review(review: Object, insights: Object) -> dict[str, Any]:
     """A review of the file as it must be served."""
-    served = {
-        **review,
-        "page_url": "https://r.example/reviews/" + quote(review["id"], safe=""),
-    }
-    served = {
-        **dict.fromkeys(NULLABLE),
-        **served,
-        "source": served.get("source") or "unknown",
-    }
-    annotation = (insights.get("per_review") or {}).get(review["id"]) or {}
+    served = {**dict.fromkeys(NULLABLE), **review}
+    served["page_url"] = "https://r.example/reviews/" + quote(review["id"], safe="")
+    served["source"] = review.get("source") or "unknown"
+    annotation = annotation_of(review, insights)
     for key in ("technicians", "services"):
         if served.get(f"mentioned_{key}") is None:
             served[f"mentioned_{key}"] = annotation.get(key) or []
-    reply = served.get("owner_reply")
-    served["owner_reply"] = None if reply is None else {"date": None, **reply}
+    served["owner_reply"] = review.get("owner_reply")
+    if served["owner_reply"] is not None:
+        served["owner_reply"] = {"date": None, **review["owner_reply"]}
     return served
+
+
+def annotation_of(review: Object, insights: Object) -> Object:
+    """What the insights say of a review; nothing where they have no word of it."""
+    return (insights.get("per_review") or {}).get(review["id"]) or {}
 
 
 def day(review: Object) -> str:
     return str(review["date"])[:10]
 
 
-def served_reviews(reviews: Sequence[Object], insights: Object) -> list[dict[str, Any]]:
-    """All that are served, in their order."""
+def served_reviews(reviews: Reviews, insights: Object) -> list[dict[str, Any]]:
+    """All that are served: newest first by day, by date as written, by id."""
     served = [served_review(review, insights) for review in reviews]
     shown = [review for review in served if review["verified"] in (True, None)]
-    return sorted(
-        shown,
-        key=lambda review: (day(review), review["date"], review["id"]),
-        reverse=True,
-    )
+    return sorted(shown, key=order, reverse=True)
+
+
+def order(review: Object) -> tuple[str, str, str]:
+    return day(review), review["date"], review["id"]
 
 
 # ---- Comparison ----
@@ -71,42 +74,51 @@ def loosen(text: str) -> str:
     Points of Hebrew and Arabic are left out, other widths are the usual one, œ is oe, æ
     ae.
     """
-    usual = ""
-    for character in text:
-        is_of_other_width = "\uff01" <= character <= "\uffef"
-        usual += (
-            unicodedata.normalize("NFKC", character) if is_of_other_width else character
-        )
-    unpointed = "".join(
-        character
-        for character in unicodedata.normalize("NFC", usual)
-        if character == "\u05be" or not _is_point(character)
-    )
-    kept = ""
-    loses_marks = True
-    for character in unicodedata.normalize("NFC", unpointed):
-        base = unicodedata.normalize("NFD", character)[0]
-        if not "\u0300" <= character <= "\u036f":
-            loses_marks = (
-                unicodedata.name(base, "").startswith(("LATIN", "GREEK"))
-                or character in "Ёё"
-            )
-            kept += base if loses_marks else character
-        elif not loses_marks:
-            kept += character
-    loose = folded(kept.translate(str.maketrans("ŁØĐłøđ", "LODlod")))
+    usual = "".join(map(of_usual_width, text))
+    composed = unicodedata.normalize("NFC", usual)
+    unpointed = "".join(filter(is_no_point, composed))
+    unmarked = without_marks(unicodedata.normalize("NFC", unpointed))
+    loose = folded(unmarked.translate(str.maketrans("ŁØĐłøđ", "LODlod")))
     return loose.replace("œ", "oe").replace("æ", "ae")
 
 
-def _is_point(character: str) -> bool:
-    return "\u0591" <= character <= "\u05c7" or "\u064b" <= character <= "\u0652"
+def of_usual_width(character: str) -> str:
+    if "\uff01" <= character <= "\uffef":
+        return unicodedata.normalize("NFKC", character)
+    return character
+
+
+def is_no_point(character: str) -> bool:
+    """Whether a character is no point of Hebrew or Arabic; a maqaf is none."""
+    if character == "\u05be":
+        return True
+    is_hebrew = "\u0591" <= character <= "\u05c7"
+    is_arabic = "\u064b" <= character <= "\u0652"
+    return not (is_hebrew or is_arabic)
+
+
+def without_marks(text: str) -> str:
+    """Composed text without the marks of letters that lose theirs."""
+    kept = ""
+    loses_marks = True
+    for character in text:
+        if "\u0300" <= character <= "\u036f":
+            if not loses_marks:
+                kept += character
+            continue
+        base = unicodedata.normalize("NFD", character)[0]
+        is_western = unicodedata.name(base, "").startswith(("LATIN", "GREEK"))
+        loses_marks = is_western or character in "Ёё"
+        kept += base if loses_marks else character
+    return kept
 
 
 def words(name: str) -> list[str]:
     """The words of a name, compared loosely; dots, commas and hyphens end words."""
-    return "".join(
-        " " if character in ".,-‐‑‒–" else character for character in loosen(name)
-    ).split()
+    spaced = loosen(name)
+    for separator in ".,-‐‑‒–":
+        spaced = spaced.replace(separator, " ")
+    return spaced.split()
 
 
 def has_words(name: str, value: str) -> bool:
@@ -115,14 +127,21 @@ def has_words(name: str, value: str) -> bool:
 
 # ---- Subjects: what reviews speak of ----
 
-KINDS = ("aspects", "technicians", "services", "problems", "service_areas", "topics")
 SENTIMENTS = ("positive", "neutral", "negative")
+KINDS = ("aspects", "technicians", "services", "problems", "service_areas", "topics")
+
+
+class Data(NamedTuple):
+    """Reviews in served form and order, and what the insights say of them."""
+
+    reviews: Reviews
+    insights: Object
 
 
 def entries_of(kind: str, insights: Object) -> list[Object]:
     """The entries of a kind in the insights."""
-    places = (insights, insights.get("entities") or {})
-    return [entry for place in places for entry in place.get(kind) or []]
+    entities = insights.get("entities") or {}
+    return [*(insights.get(kind) or []), *(entities.get(kind) or [])]
 
 
 def name_key(kind: str) -> str:
@@ -135,19 +154,16 @@ def names_in(kind: str, review: Object, insights: Object) -> list[str]:
     if kind in ("technicians", "services"):
         names: list[str] = review[f"mentioned_{kind}"]
         return names
-    annotation = (insights.get("per_review") or {}).get(review["id"]) or {}
-    items = annotation.get(kind) or []
-    return [item["id"] if kind == "aspects" else item for item in items]
+    items = annotation_of(review, insights).get(kind) or []
+    if kind == "aspects":
+        return [item["id"] for item in items]
+    return list(items)
 
 
 def judgement(aspect: str, review: Object, insights: Object) -> str | None:
     """How a review judges an aspect: neutral if it does both; None if not at all."""
-    annotation = (insights.get("per_review") or {}).get(review["id"]) or {}
-    said = [
-        item["sentiment"]
-        for item in annotation.get("aspects") or []
-        if item["id"] == aspect
-    ]
+    judged = annotation_of(review, insights).get("aspects") or []
+    said = [item["sentiment"] for item in judged if item["id"] == aspect]
     if not said:
         return None
     is_praised = "positive" in said
@@ -157,50 +173,57 @@ def judgement(aspect: str, review: Object, insights: Object) -> str | None:
     return "positive" if is_praised else "negative"
 
 
-def subjects(reviews: Sequence[Object], insights: Object) -> list[dict[str, Any]]:
+def subjects(data: Data) -> list[dict[str, Any]]:
     """All subjects: kind, id, label and `ids`, the ids of reviews that speak of each.
 
     The entries of the insights come first, then people and services that only reviews
     name; of several with the same kind and id the first counts.
     """
     found: list[dict[str, Any]] = []
-    for is_listed in (True, False):
+    for entries_in in (listed, unlisted):
         for kind in KINDS:
-            entries = entries_of(kind, insights)
-            if not is_listed:
-                entries = unlisted(kind, reviews, insights)
-            for entry in entries:
-                found.append(subject_of(kind, entry, reviews, insights))
-    keys = [(it["kind"], it["id"]) for it in found]
-    return [it for at, it in enumerate(found) if keys.index(keys[at]) == at]
+            for entry in entries_in(kind, data):
+                is_new = (kind, entry["id"]) not in [key_of(it) for it in found]
+                if is_new:
+                    found.append(subject_of(kind, entry, data))
+    return found
 
 
-def unlisted(
-    kind: str, reviews: Sequence[Object], insights: Object
-) -> list[dict[str, Any]]:
+def key_of(subject: Object) -> tuple[str, str]:
+    return subject["kind"], subject["id"]
+
+
+def listed(kind: str, data: Data) -> list[Object]:
+    """The entries of a kind in the insights of the data."""
+    return entries_of(kind, data.insights)
+
+
+def unlisted(kind: str, data: Data) -> list[Object]:
     """Entries for the people or services that reviews name and no entry has."""
     if kind not in ("technicians", "services"):
         return []
-    listed = [entry[name_key(kind)] for entry in entries_of(kind, insights)]
-    named = [name for each in reviews for name in names_in(kind, each, insights)]
-    return [{"id": name, "label": name} for name in named if name not in listed]
+    names = [entry[name_key(kind)] for entry in listed(kind, data)]
+    found: list[Object] = []
+    for review in data.reviews:
+        for name in names_in(kind, review, data.insights):
+            if name not in names:
+                found.append({"id": name, "label": name})
+    return found
 
 
-def subject_of(
-    kind: str, entry: Object, reviews: Sequence[Object], insights: Object
-) -> dict[str, Any]:
+def subject_of(kind: str, entry: Object, data: Data) -> dict[str, Any]:
     """An entry as a subject; its examples, where no review is known to name its kind."""
     subject = {"kind": kind, "id": entry["id"], "label": entry["label"]}
+    named = [
+        (review["id"], names_in(kind, review, data.insights)) for review in data.reviews
+    ]
     examples = entry.get("example_review_ids") or []
-    is_named = any(names_in(kind, each, insights) for each in reviews)
-    if examples and not is_named:
-        subject["ids"] = [each["id"] for each in reviews if each["id"] in examples]
+    if examples and not any(names for _, names in named):
+        subject["ids"] = [id for id, _ in named if id in examples]
         subject["examples_of"] = entry.get("mention_count")
         return subject
     name = entry[name_key(kind)]
-    subject["ids"] = [
-        each["id"] for each in reviews if name in names_in(kind, each, insights)
-    ]
+    subject["ids"] = [id for id, names in named if name in names]
     return subject
 
 
@@ -211,9 +234,10 @@ def is_called(subject: Object, value: str) -> bool:
 
 def label_words(text: str) -> list[str]:
     """The words of a label or value: letters, digits and underscores."""
-    spaced = "".join(
-        letter if letter.isalnum() or letter == "_" else " " for letter in loosen(text)
-    )
+    spaced = ""
+    for letter in loosen(text):
+        is_of_word = letter.isalnum() or letter == "_"
+        spaced += letter if is_of_word else " "
     return spaced.split()
 
 
@@ -228,95 +252,110 @@ def are_alike(first: str, second: str) -> bool:
     return False
 
 
-def meant(
-    value: str, reviews: Sequence[Object], insights: Object
-) -> list[dict[str, Any]]:
+def has_words_like(label: str, value_words: Sequence[str]) -> bool:
+    """Whether a label has words like all of these, of which there is one at least."""
+    labels = label_words(label)
+    for word in value_words:
+        if not any(are_alike(word, other) for other in labels):
+            return False
+    return bool(value_words)
+
+
+def meant(value: str, data: Data) -> list[dict[str, Any]]:
     """The subjects that a value of `mentions` means."""
-    every = subjects(reviews, insights)
-    keyed = [it for it in every if loosen(f"{it['kind']}/{it['id']}") == loosen(value)]
+    every = subjects(data)
+    value_words = list(dict.fromkeys(label_words(value)))[:8]
+    keyed = [it for it in every if loosen("/".join(key_of(it))) == loosen(value)]
     called = [it for it in every if is_called(it, value)]
-    words_of_value = list(dict.fromkeys(label_words(value)))[:8]
-    worded = []
-    for it in every:
-        labels = label_words(it["label"])
-        if words_of_value and all(
-            any(are_alike(word, other) for other in labels) for word in words_of_value
-        ):
-            worded.append(it)
+    worded = [it for it in every if has_words_like(it["label"], value_words)]
     return keyed or called or worded
 
 
 # ---- Filters: whether one, written as in a query string, holds for a review ----
 
-Reviews = Sequence[Object]
 
-
-def has_phrase(
-    asked: Object, review: Object, reviews: Reviews, insights: Object
-) -> bool:
+def has_phrase(asked: Object, review: Object, data: Data) -> bool:
     if review["text"] is None:
         return False
     return loosen(asked["query"]) in loosen(review["text"])
 
 
-def mentions_technician(
-    asked: Object, review: Object, reviews: Reviews, insights: Object
-) -> bool:
+def has_rating(asked: Object, review: Object, data: Data) -> bool:
+    return bool(review["rating"] == float(asked["rating"]))
+
+
+def is_rated_at_least(asked: Object, review: Object, data: Data) -> bool:
+    return bool(review["rating"] >= float(asked["min_rating"]))
+
+
+def is_rated_at_most(asked: Object, review: Object, data: Data) -> bool:
+    return bool(review["rating"] <= float(asked["max_rating"]))
+
+
+def is_since(asked: Object, review: Object, data: Data) -> bool:
+    return bool(day(review) >= asked["since"])
+
+
+def is_until(asked: Object, review: Object, data: Data) -> bool:
+    return bool(day(review) <= asked["until"])
+
+
+def mentions(asked: Object, review: Object, data: Data) -> bool:
+    return any(review["id"] in it["ids"] for it in meant(asked["mentions"], data))
+
+
+def is_judged(asked: Object, review: Object, data: Data) -> bool:
+    """By the aspects in `mentions`; by any aspect if there is none."""
+    found = []
+    if "mentions" in asked:
+        found = meant(asked["mentions"], data)
+    aspects = [it["id"] for it in found if it["kind"] == "aspects"]
+    if not aspects:
+        aspects = names_in("aspects", review, data.insights)
+    judgements = [judgement(aspect, review, data.insights) for aspect in aspects]
+    return asked["sentiment"] in judgements
+
+
+def is_replied(asked: Object, review: Object, data: Data) -> bool:
+    has_reply = review["owner_reply"] is not None
+    return has_reply == (asked["replied"] == "true")
+
+
+def mentions_technician(asked: Object, review: Object, data: Data) -> bool:
     """Exactly the name or id of a person; if nobody has it, the words of a name."""
     value = asked["mentions_technician"]
-    people = [it for it in subjects(reviews, insights) if it["kind"] == "technicians"]
+    people = [it for it in subjects(data) if it["kind"] == "technicians"]
     named = [it["label"] for it in people if is_called(it, value)]
     if not named:
         named = [it["label"] for it in people if has_words(it["label"], value)]
     return any(name in named for name in review["mentioned_technicians"])
 
 
-def mentions_service(
-    asked: Object, review: Object, reviews: Reviews, insights: Object
-) -> bool:
+def mentions_service(asked: Object, review: Object, data: Data) -> bool:
     """Exactly the id or the label of a service."""
     value = asked["mentions_service"]
-    services = [it for it in subjects(reviews, insights) if it["kind"] == "services"]
+    services = [it for it in subjects(data) if it["kind"] == "services"]
     named = [it["id"] for it in services if is_called(it, value)]
     return any(id in named for id in review["mentioned_services"])
 
 
-def mentions(asked: Object, review: Object, reviews: Reviews, insights: Object) -> bool:
-    found = meant(asked["mentions"], reviews, insights)
-    return any(review["id"] in it["ids"] for it in found)
+def is_of_source(asked: Object, review: Object, data: Data) -> bool:
+    return loosen(asked["source"]) == loosen(review["source"])
 
 
-def is_judged(
-    asked: Object, review: Object, reviews: Reviews, insights: Object
-) -> bool:
-    """By the aspects in `mentions`; by any aspect if there is none."""
-    found = meant(asked["mentions"], reviews, insights) if "mentions" in asked else []
-    aspects = [it["id"] for it in found if it["kind"] == "aspects"]
-    if not aspects:
-        aspects = names_in("aspects", review, insights)
-    judgements = [judgement(aspect, review, insights) for aspect in aspects]
-    return asked["sentiment"] in judgements
-
-
-HOLDS: dict[str, Callable[[Object, Object, Reviews, Object], bool]] = {
+HOLDS: dict[str, Callable[[Object, Object, Data], bool]] = {
     "query": has_phrase,
-    "rating": lambda asked, it, *_: bool(it["rating"] == float(asked["rating"])),
-    "min_rating": lambda asked, it, *_: bool(
-        it["rating"] >= float(asked["min_rating"])
-    ),
-    "max_rating": lambda asked, it, *_: bool(
-        it["rating"] <= float(asked["max_rating"])
-    ),
-    "since": lambda asked, it, *_: day(it) >= asked["since"],
-    "until": lambda asked, it, *_: day(it) <= asked["until"],
+    "rating": has_rating,
+    "min_rating": is_rated_at_least,
+    "max_rating": is_rated_at_most,
+    "since": is_since,
+    "until": is_until,
     "mentions": mentions,
     "sentiment": is_judged,
-    "replied": lambda asked, it, *_: (
-        (it["owner_reply"] is not None) == (asked["replied"] == "true")
-    ),
+    "replied": is_replied,
     "mentions_technician": mentions_technician,
     "mentions_service": mentions_service,
-    "source": lambda asked, it, *_: loosen(asked["source"]) == loosen(it["source"]),
+    "source": is_of_source,
 }
 
 
@@ -325,27 +364,33 @@ HOLDS: dict[str, Callable[[Object, Object, Reviews, Object], bool]] = {
 
 def search(reviews: Reviews, insights: Object, asked: Mapping[str, str]) -> Object:
     """The result of a search with the parameters `asked`, without `hints`."""
-    filters = {
-        name: value
-        for name, value in asked.items()
-        if value and name not in ("limit", "offset")
-    }
-    limit = int(float(asked.get("limit") or 20))
-    offset = int(float(asked.get("offset") or 0))
+    data = Data(reviews, insights)
+    filters = {name: value for name, value in asked.items() if value and name in HOLDS}
     matched = list(reviews)
     for name in filters:
-        matched = [it for it in matched if HOLDS[name](filters, it, reviews, insights)]
+        matched = [it for it in matched if HOLDS[name](filters, it, data)]
+    limit = int(float(asked.get("limit") or 20))
+    offset = int(float(asked.get("offset") or 0))
     page = matched[offset : offset + limit]
-    result: dict[str, Any] = {"matched": len(matched), "returned": len(page)}
-    result |= figures(matched)
+    return {
+        "matched": len(matched),
+        "returned": len(page),
+        **figures(matched),
+        **said_with(filters, matched, data),
+        "reviews": page,
+    }
+
+
+def said_with(filters: Object, matched: Reviews, data: Data) -> Object:
+    """The members that a result has only with a filter."""
+    said: dict[str, Any] = {}
     if filters:
-        result["people"] = people_in(matched, reviews, insights)
+        said["people"] = people_in(matched, data)
     if "mentions" in filters:
-        found = meant(filters["mentions"], reviews, insights)
-        result["meant"] = [said_of(it) for it in found[:20]]
+        said["meant"] = list(map(said_of, meant(filters["mentions"], data)[:20]))
     if "mentions" in filters or "sentiment" in filters:
-        result |= unread(insights)
-    return {**result, "reviews": page}
+        said |= unread(data.insights)
+    return said
 
 
 def unread(insights: Object) -> Object:
@@ -363,15 +408,19 @@ def figures(matched: Reviews) -> Object:
     distribution = {"1": 0, "2": 0, "3": 0, "4": 0, "5": 0}
     for rating in stars:
         distribution[str(int(rating))] += 1
-    average = round(math.fsum(stars) / len(stars), 2) if stars else None
+    average = None
+    if stars:
+        average = round(math.fsum(stars) / len(stars), 2)
     return {"average_rating": average, "distribution": distribution}
 
 
-def people_in(matched: Reviews, reviews: Reviews, insights: Object) -> list[Object]:
+def people_in(matched: Reviews, data: Data) -> list[Object]:
     """The five people whom most mention; of equals, who is first in the newest review."""
-    names = [name for it in matched for name in it["mentioned_technicians"]]
+    names: list[str] = []
+    for review in matched:
+        names += review["mentioned_technicians"]
     keys = {}
-    for it in subjects(reviews, insights):
+    for it in subjects(data):
         if it["kind"] == "technicians":
             keys[it["label"]] = f"technicians/{it['id']}"
     # A name that is the id of somebody else has no subject.
@@ -395,6 +444,6 @@ def said_of(subject: Object) -> Object:
     return said
 
 
-def since(reviews: Sequence[Object], first_day: str) -> Object:
+def since(reviews: Reviews, first_day: str) -> Object:
     matches = [review for review in reviews if day(review) >= first_day]
     return {"since": first_day, "returned": len(matches), "reviews": matches}
