@@ -3,7 +3,7 @@
 An attack is a context manager that lasts as long as its block. All clients are on this
 machine. Those with addresses of IPv6 need a network of their own (`tools.own_network`).
 
-Sections: Clients - Connections - Attacks - Others
+Sections: clients, and what they send - connections - attacks - others.
 """
 
 import multiprocessing
@@ -30,26 +30,32 @@ from lab.proxy_lab import JSON_TYPE, Client, Proxy
 
 ATTACKER = "127.0.2.1"
 OTHERS = [f"127.0.3.{number}" for number in range(1, 26)]
+# Addresses of one /48, each in a /64 of its own.
 WIDE_ATTACKER = [f"2001:db8:1:{number:x}::1" for number in range(100)]
-"""Addresses of one /48, each in a /64 of its own."""
 SAME_64 = "2001:db8:1:0:ffff::9"
 OTHER_48 = "2001:db8:2::1"
 IPV6_CLIENTS = [*WIDE_ATTACKER, SAME_64, OTHER_48]
-PAUSE_SECONDS = 0.005  # between two measured requests of others
+# Between two measured requests of others.
+PAUSE_SECONDS = 0.005
 
-CALL_TEXT = '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search_reviews","arguments":%s}}'
-SMALL_CALL, LARGE_CALL = (
-    (CALL_TEXT % arguments).encode() for arguments in ('{"limit":1}', '{"limit":100}')
+CALL_TEXT = (
+    '{"jsonrpc":"2.0","id":1,"method":"tools/call",'
+    '"params":{"name":"search_reviews","arguments":%s}}'
 )
+SMALL_CALL = (CALL_TEXT % '{"limit":1}').encode()
+LARGE_CALL = (CALL_TEXT % '{"limit":100}').encode()
 
 
 def request(path: str, body: bytes | None = None) -> bytes:
     """The bytes of a request; a POST if it has a body."""
-    head = f"{'GET' if body is None else 'POST'} {path} HTTP/1.1\r\nHost: localhost\r\n"
+    lines = [f"GET {path} HTTP/1.1", "Host: localhost"]
     if body is not None:
-        head += f"Content-Type: {JSON_TYPE['content_type']}\r\nAccept: {JSON_TYPE['accept']}\r\n"
-        head += f"Content-Length: {len(body)}\r\n"
-    return f"{head}\r\n".encode() + (body or b"")
+        lines[0] = f"POST {path} HTTP/1.1"
+        lines.append(f"Content-Type: {JSON_TYPE['content_type']}")
+        lines.append(f"Accept: {JSON_TYPE['accept']}")
+        lines.append(f"Content-Length: {len(body)}")
+    head = "\r\n".join([*lines, "", ""])
+    return head.encode() + (body or b"")
 
 
 WHOLE_GET = request("/reviews.json")
@@ -63,8 +69,14 @@ HALF_BODY = WHOLE_CALL.removesuffix(LARGE_CALL)
 
 def connections_held(port: int) -> int:
     """The established connections of a daemon on this port (proc_net_tcp(5))."""
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return sum(row[1].endswith(f":{port:04X}") and row[3] == "01" for row in rows)
+    _, *lines = Path("/proc/net/tcp").read_text().splitlines()
+    held = 0
+    for line in lines:
+        _, local_address, _, state, *_ = line.split()
+        is_ours = local_address.endswith(f":{port:04X}")
+        is_established = state == "01"
+        held += is_ours and is_established
+    return held
 
 
 @contextmanager
@@ -75,11 +87,11 @@ def connections(port: int, sent: Iterable[bytes]) -> Iterator[None]:
             one = stack.enter_context(socket.socket())
             one.settimeout(10)
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            one.bind(
-                (f"127.0.1.{1 + number // 1000}", 0)
-            )  # a single address would run out of ports
+            # A single address would run out of ports.
+            one.bind((f"127.0.1.{1 + number // 1000}", 0))
             one.connect(("127.0.0.1", port))
-            with suppress(ConnectionError):  # a server may refuse at once
+            # A server may refuse at once.
+            with suppress(ConnectionError):
                 one.sendall(content)
             time.sleep(0.0005)
         yield
@@ -111,15 +123,11 @@ def simultaneous(
         began = time.monotonic()
         for connection in opened:
             connection.sendall(content)
-        proxy.ask(
-            "/healthz"
-        )  # nginx answers this request after it has judged the rates of all earlier ones
+        # nginx answers this request after it has judged the rates of all earlier ones.
+        proxy.ask("/healthz")
         seconds = time.monotonic() - began
-        yield (
-            len(opened)
-            - sum(is_refused(connection, patience_seconds) for connection in opened),
-            seconds,
-        )
+        refused = [one for one in opened if is_refused(one, patience_seconds)]
+        yield len(opened) - len(refused), seconds
 
 
 def slow_bodies(
@@ -138,8 +146,10 @@ def slow_readers(
 
 def status_of(client: Client, path: str, body: bytes | None) -> int:
     """The status of one request, 0 without an answer."""
+    headers = JSON_TYPE if body else {}
     with suppress(OSError, HTTPException):
-        return client.ask(path, body, **(JSON_TYPE if body else {}))[0]
+        status, _, _ = client.ask(path, body, **headers)
+        return status
     return 0
 
 
@@ -166,7 +176,8 @@ def requests(
                 status = status_of(client, path.replace("#", str(next(numbers))), body)
                 statuses[status] += 1
                 if not status:
-                    client.close()  # the next request opens it again
+                    # The next request opens it again.
+                    client.close()
                 ended.wait(pause_seconds)
 
     threads = [threading.Thread(target=ask_on, args=[source]) for source in sources]
@@ -205,6 +216,16 @@ def in_another_process(attack: AbstractContextManager[object]) -> Iterator[None]
 # ---- Others ----
 
 
+# What others ask; `#` becomes a new number.
+OTHERS_PATHS = (
+    "/",
+    "/badge.svg",
+    "/mcp",
+    "/reviews?page=2",
+    "/api/reviews/search?limit=1&query=of+others+#",
+)
+
+
 def others(proxy: Proxy, seconds: float = 0) -> list[tuple[int, float]]:
     """Status and milliseconds of requests of OTHERS, one after the other.
 
@@ -212,29 +233,32 @@ def others(proxy: Proxy, seconds: float = 0) -> list[tuple[int, float]]:
 
     A client keeps its connection. A request without a response has status 0.
     """
-    paths = (
-        "/",
-        "/badge.svg",
-        "/mcp",
-        "/reviews?page=2",
-        "/api/reviews/search?limit=1&query=of+others+#",
-    )
     answers: list[tuple[int, float]] = []
     with ExitStack() as held:
-        clients = [
-            held.enter_context(closing(proxy.client(source))) for source in OTHERS
-        ]
-        for client in clients:
-            with suppress(OSError):
-                client.connect()
+        clients = [connected_client(proxy, source, held) for source in OTHERS]
         ended = time.monotonic() + seconds
         while time.monotonic() < ended or len(answers) < len(clients):
-            path = paths[len(answers) % len(paths)].replace(
-                "#", str(time.monotonic_ns())
-            )
-            client = clients[len(answers) // len(paths) % len(clients)]
-            began = time.perf_counter()
-            status = status_of(client, path, SMALL_CALL if path == "/mcp" else None)
-            answers.append((status, (time.perf_counter() - began) * 1000))
-            time.sleep(PAUSE_SECONDS if seconds else 0)
+            path = OTHERS_PATHS[len(answers) % len(OTHERS_PATHS)]
+            # Each client asks for all paths before the next one asks.
+            client = clients[len(answers) // len(OTHERS_PATHS) % len(clients)]
+            answers.append(measured(client, path))
+            if seconds:
+                time.sleep(PAUSE_SECONDS)
     return answers
+
+
+def connected_client(proxy: Proxy, source: str, held: ExitStack) -> Client:
+    """A client whose connection is open already, if the proxy accepts one."""
+    client = held.enter_context(closing(proxy.client(source)))
+    with suppress(OSError):
+        client.connect()
+    return client
+
+
+def measured(client: Client, path: str) -> tuple[int, float]:
+    """Status and milliseconds of a request."""
+    body = SMALL_CALL if path == "/mcp" else None
+    path = path.replace("#", str(time.monotonic_ns()))
+    began = time.perf_counter()
+    status = status_of(client, path, body)
+    return status, (time.perf_counter() - began) * 1000

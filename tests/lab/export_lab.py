@@ -1,4 +1,7 @@
-"""Exports in the form of real ones, with invented names, and imports of them."""
+"""Exports in the form of real ones, with invented names, and imports of them.
+
+Sections: reviews - files - a shop.
+"""
 
 import csv
 import io
@@ -35,22 +38,28 @@ ROW = [
 # A file of Google Maps with reviews that the owner wrote.
 OWN_REVIEWS = b'{"type": "FeatureCollection", "features": [{"properties": {}}]}'
 
+# ---- Reviews ----
+
 Item = dict[str, Any]
 
 
 def moment(day: int, second: int = 0, fraction: str = ".709635") -> str:
-    return f"2025-{day // 28 + 1:02}-{day % 28 + 1:02}T20:15:{second:02}{fraction}Z"
+    """A moment of a day of 2025, whose months have 28 days here."""
+    month = day // 28 + 1
+    day_of_month = day % 28 + 1
+    return f"2025-{month:02}-{day_of_month:02}T20:15:{second:02}{fraction}Z"
 
 
 def item(number: int, account: str = "1", place: str = PLACE, **changes: Any) -> Item:
     """A review as Takeout has it; a change to None removes a key."""
+    id = f"ChZDSUhNMG9n{number:04}EAE"
     usual = {
         "reviewer": {"displayName": f"Ósk Nr{number}"},
         "starRating": "FIVE",
         "comment": f"Kom aftur, í {number}. skipti",
         "createTime": moment(number),
         "updateTime": moment(number),
-        "name": f"accounts/{account}/locations/{place}/reviews/ChZDSUhNMG9n{number:04}EAE",
+        "name": f"accounts/{account}/locations/{place}/reviews/{id}",
     }
     return {key: value for key, value in (usual | changes).items() if value is not None}
 
@@ -71,6 +80,9 @@ def api_item(number: int, **changes: Any) -> Item:
     return item(number, **(own | changes))
 
 
+# ---- Files ----
+
+
 def page(items: Iterable[Item], **more: Any) -> bytes:
     return json.dumps({"reviews": list(items), **more}).encode()
 
@@ -85,9 +97,9 @@ def takeout_files(
     base = f"{FOLDER}/account-1/location-{place}"
     files = {f"{base}/data.json": json.dumps({"title": title}).encode()}
     for start in range(0, max(len(items), 1), size):
-        files[f"{base}/reviews{f'-t{start}' if start else ''}.json"] = page(
-            items[start : start + size]
-        )
+        # Only the first page has no token in its name.
+        token = f"-t{start}" if start else ""
+        files[f"{base}/reviews{token}.json"] = page(items[start : start + size])
     return files
 
 
@@ -107,7 +119,8 @@ def dated(path: Path, time: str) -> Path:
 
 def stamped(day: int, part: int = 1) -> str:
     """The name of a part of a Takeout, made on this day after all its reviews."""
-    return f"takeout-{moment(day)[:10].replace('-', '')}T230000Z-{part:03}.zip"
+    date = moment(day)[: len("2025-01-01")].replace("-", "")
+    return f"takeout-{date}T230000Z-{part:03}.zip"
 
 
 def takeout(path: Path, items: Sequence[Item], **where: str) -> Path:
@@ -126,6 +139,9 @@ def table(header: str, *rows: Sequence[str], delimiter: str = ",") -> str:
     return out.getvalue()
 
 
+# ---- A shop ----
+
+
 class Shop:
     """A data directory into which a test imports."""
 
@@ -136,12 +152,14 @@ class Shop:
         self.data = root / "data"
         self.output = output
 
-    # Files to import
+    # ---- Files to import ----
 
     def file(self, name: str, content: bytes | str) -> Path:
         path = self.root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        if isinstance(content, str):
+            content = content.encode()
+        path.write_bytes(content)
         return path
 
     def page(self, *items: Item, name: str = "p", **more: Any) -> Path:
@@ -171,7 +189,7 @@ class Shop:
         """A CSV file."""
         return self.file(name, table(header, *rows))
 
-    # Commands
+    # ---- Commands ----
 
     def run(self, *arguments: object) -> int:
         # Files of a test are at rest as soon as they are written.
@@ -210,11 +228,14 @@ class Shop:
         assert self.files() == before
         return str(self.output().err)
 
-    # The data directory
+    # ---- The data directory ----
 
     def files(self) -> dict[str, bytes]:
-        found = self.data.iterdir() if self.data.exists() else ()
-        return {path.name: path.read_bytes() for path in found if path.is_file()}
+        """The content of each file; none before the first import."""
+        if not self.data.exists():
+            return {}
+        files = filter(Path.is_file, self.data.iterdir())
+        return {path.name: path.read_bytes() for path in files}
 
     @property
     def document(self) -> dict[str, Any]:
@@ -237,17 +258,17 @@ class Shop:
 
     def numbers(self) -> set[int]:
         """The numbers of the stored reviews of Google."""
-        return {int(text.split()[-2].rstrip(".")) for text in self.texts()}
+        words = [text.split() for text in self.texts()]
+        # The last but one of each: see `item`.
+        return {int(number.rstrip(".")) for *_, number, _ in words}
 
     def edit(self, id: str, **changes: Any) -> None:
         """Change a review by hand, or add one."""
         document = self.document
-        old = self.reviews.get(id, {"id": id})
-        others = [review for review in document["reviews"] if review["id"] != id]
-        self.file(
-            "data/reviews.json",
-            json.dumps(document | {"reviews": [*others, old | changes]}),
-        )
+        reviews = self.reviews
+        reviews[id] = reviews.pop(id, {"id": id}) | changes
+        document["reviews"] = list(reviews.values())
+        self.file("data/reviews.json", json.dumps(document))
 
     def lose(self, *names: str) -> None:
         """Lose files of the data directory."""

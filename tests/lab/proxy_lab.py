@@ -3,7 +3,7 @@
 Names, ports, paths and certificates of the shipped files are replaced, and directives
 that a test names. A client is an address of this machine from which connections come.
 
-Sections: Clients - Proxies - Instances
+Sections: clients - proxies: their commands and files - instances.
 """
 
 import os
@@ -29,16 +29,13 @@ JSON_TYPE = {
 }
 PUBLIC_URL = "https://reviews.example.com"
 SERVER_DOCS = (ROOT / "docs" / "server.md").read_text(encoding="utf-8")
-RATE_LIMITS = [
-    tuple(map(int, row))
-    for row in re.findall(
-        r"(?m)^\| .* \| (\d+) \| (\d+) \| (\d+) \| twice as many \|$", SERVER_DOCS
-    )
-]
-"""Burst, requests a second, delayed requests: documents, pages, MCP and the hub."""
+LIMITS_ROW = r"(?m)^\| .* \| (\d+) \| (\d+) \| (\d+) \| twice as many \|$"
+# Burst, requests a second, delayed requests: documents, pages, MCP and the hub.
+RATE_LIMITS = [tuple(map(int, row)) for row in re.findall(LIMITS_ROW, SERVER_DOCS)]
 SECOND = "127.0.0.1:8081"
 LOOPBACK = {socket.AF_INET: "127.0.0.1", socket.AF_INET6: "::1"}
-Answer = tuple[int, dict[str, str], bytes]  # status, lower-case headers and body
+# Status, lower-case headers and body.
+Answer = tuple[int, dict[str, str], bytes]
 
 
 # ---- Clients ----
@@ -98,14 +95,12 @@ class Client(HTTPSConnection):
 
     def ask(self, path: str, body: bytes | None = None, **headers: str) -> Answer:
         """The response to one request; a POST if it has a body."""
+        method = "GET" if body is None else "POST"
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        self.request("GET" if body is None else "POST", path, body, named)
+        self.request(method, path, body, named)
         answer = self.getresponse()
-        return (
-            answer.status,
-            {key.lower(): value for key, value in answer.headers.items()},
-            answer.read(),
-        )
+        received = {name.lower(): value for name, value in answer.headers.items()}
+        return answer.status, received, answer.read()
 
 
 # ---- Proxies: their commands and files ----
@@ -140,33 +135,10 @@ def nginx_command(
     directory: Path, shipped: str, https_port: int, http_port: int
 ) -> list[str]:
     """The command of nginx with the shipped file and the connections of the README."""
-    changes = {
-        "/var/cache/nginx-reviewsd": f"{directory}/cache",
-        "listen 80;": f"listen 127.0.0.1:{http_port};",
-        "    listen [::]:80;\n": "",
-        "listen 443 ssl": f"listen 127.0.0.1:{https_port} ssl",
-        "    listen [::]:443 ssl;\n": f"    listen [::1]:{https_port} ssl;\n"
-        if has_ipv6()
-        else "",
-        "/etc/letsencrypt/live/reviews.example.com": str(directory),
-    }
-    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    temporary = "".join(f"{kind}_temp_path {directory}/{kind};" for kind in kinds)
-    # Without this line, the workers of root's nginx would run as a user who may not
-    # enter the directory.
-    user = "user root;" if os.geteuid() == 0 else ""
-    (directory / "nginx.conf").write_text(
-        f"{user} daemon off; pid {directory}/pid; error_log stderr; worker_rlimit_nofile 32768;\n"
-        "events { worker_connections 16384; }\n"
-        f"http {{ access_log off; {temporary} {replace_all(shipped, changes)} }}\n"
-    )
-    command = [
-        program("nginx"),
-        "-p",
-        str(directory),
-        "-c",
-        str(directory / "nginx.conf"),
-    ]
+    configuration = directory / "nginx.conf"
+    included = nginx_file(directory, shipped, https_port, http_port)
+    configuration.write_text(nginx_configuration(directory, included))
+    command = [program("nginx"), "-p", str(directory), "-c", str(configuration)]
     tested = subprocess.run(
         [*command, "-t"], capture_output=True, text=True, timeout=60
     )
@@ -175,31 +147,61 @@ def nginx_command(
     return command
 
 
+def nginx_file(directory: Path, shipped: str, https_port: int, http_port: int) -> str:
+    """The shipped file with ports and paths of a test."""
+    ipv6_line = ""
+    if has_ipv6():
+        ipv6_line = f"    listen [::1]:{https_port} ssl;\n"
+    changes = {
+        "/var/cache/nginx-reviewsd": f"{directory}/cache",
+        "listen 80;": f"listen 127.0.0.1:{http_port};",
+        "    listen [::]:80;\n": "",
+        "listen 443 ssl": f"listen 127.0.0.1:{https_port} ssl",
+        "    listen [::]:443 ssl;\n": ipv6_line,
+        "/etc/letsencrypt/live/reviews.example.com": str(directory),
+    }
+    return replace_all(shipped, changes)
+
+
+def nginx_configuration(directory: Path, included: str) -> str:
+    """What stands around the shipped file on a server, with the README's connections."""
+    lines = ["daemon off;", f"pid {directory}/pid;", "error_log stderr;"]
+    lines.append("worker_rlimit_nofile 32768;")
+    # Without this line, the workers of root's nginx would run as a user who may not
+    # enter the directory.
+    if os.geteuid() == 0:
+        lines.append("user root;")
+    lines += ["events { worker_connections 16384; }", "http { access_log off;"]
+    for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"):
+        lines.append(f"{kind}_temp_path {directory}/{kind};")
+    return "\n".join([*lines, included, "}", ""])
+
+
 def caddy_command(
     directory: Path, shipped: str, https_port: int, http_port: int
 ) -> list[str]:
     """The command of Caddy with the shipped file."""
-    certificate = f"tls {directory}/fullchain.pem {directory}/privkey.pem"
-    changes = {
-        "{\n\tservers {": f"{{\n\tadmin off\n\thttp_port {http_port}\n\tservers {{",
-        "reviews.example.com {": f"https://localhost:{https_port} {{\n\tbind 127.0.0.1\n\t{certificate}",
-    }
-    (directory / "Caddyfile").write_text(replace_all(shipped, changes))
-    return [
-        program("caddy"),
-        "run",
-        "--adapter",
-        "caddyfile",
-        "--config",
-        str(directory / "Caddyfile"),
+    configuration = directory / "Caddyfile"
+    options = ["{", "\tadmin off", f"\thttp_port {http_port}", "\tservers {"]
+    site = [
+        f"https://localhost:{https_port} {{",
+        "\tbind 127.0.0.1",
+        f"\ttls {directory}/fullchain.pem {directory}/privkey.pem",
     ]
+    changes = {
+        "{\n\tservers {": "\n".join(options),
+        "reviews.example.com {": "\n".join(site),
+    }
+    configuration.write_text(replace_all(shipped, changes))
+    run = [program("caddy"), "run", "--adapter", "caddyfile"]
+    return [*run, "--config", str(configuration)]
 
 
+# By name of the proxy: its file in `deploy/` and its command.
 PROXIES: dict[str, tuple[str, Callable[[Path, str, int, int], list[str]]]] = {
     "nginx": ("nginx.conf", nginx_command),
     "caddy": ("Caddyfile", caddy_command),
 }
-"""By name of the proxy: its file in `deploy/` and its command."""
 
 
 def with_second_instance(text: str, name: str) -> str:
@@ -221,45 +223,67 @@ def running_proxy(
 
     Every item of `changed` gives the directive of that name another value.
     """
+    context = trusted_context(directory)
+    file, command_of = PROXIES[name]
+    text = (checkout / "deploy" / file).read_text(encoding="utf-8")
+    for directive, value in changed.items():
+        text, times = re.subn(rf"(?m)^(\s+{directive}) [^;\n]*", rf"\1 {value}", text)
+        assert times == 1
+    https_port = free_port()
+    in_front = with_instances(text, name, ports)
+    command = command_of(directory, in_front, https_port, free_port())
+    with process_of(command, directory) as process:
+
+        def listens() -> bool:
+            assert process.poll() is None, (directory / "log").read_text()
+            return all(is_open(address, https_port) for address in addresses_of(name))
+
+        wait_for("proxy", listens)
+        yield Proxy(https_port, context, directory)
+
+
+def trusted_context(directory: Path) -> ssl.SSLContext:
+    """What clients trust: the certificate that is written for the proxy."""
     authority = trustme.CA()
     context = ssl.create_default_context()
     authority.configure_trust(context)
     certificate = authority.issue_cert("localhost")
     certificate.cert_chain_pems[0].write_to_path(directory / "fullchain.pem")
     certificate.private_key_pem.write_to_path(directory / "privkey.pem")
-    file, command_of = PROXIES[name]
-    text = (checkout / "deploy" / file).read_text(encoding="utf-8")
-    for directive, value in changed.items():
-        text, times = re.subn(rf"(?m)^(\s+{directive}) [^;\n]*", rf"\1 {value}", text)
-        assert times == 1
+    return context
+
+
+def with_instances(text: str, name: str, ports: list[int]) -> str:
+    """The file of a proxy in front of one or two instances on these ports."""
     if len(ports) == 2:
         text = with_second_instance(text, name)
-    behind = {
-        f"127.0.0.1:{8080 + number}": f"127.0.0.1:{port}"
-        for number, port in enumerate(ports)
-    }
-    https_port = free_port()
-    http_port = free_port()
-    command = command_of(directory, replace_all(text, behind), https_port, http_port)
-    with ExitStack() as cleanup:
-        log = cleanup.enter_context((directory / "log").open("wb"))
-        process = subprocess.Popen(
-            command, stderr=log, env=os.environ | {"HOME": str(directory)}
-        )
-        cleanup.callback(process.wait, 30)
-        cleanup.callback(process.terminate)
+    behind = {}
+    for number, port in enumerate(ports):
+        behind[f"127.0.0.1:{8080 + number}"] = f"127.0.0.1:{port}"
+    return replace_all(text, behind)
 
-        # nginx opens one after the other.
-        addresses = [LOOPBACK[socket.AF_INET]]
-        if name == "nginx" and has_ipv6():
-            addresses.append(LOOPBACK[socket.AF_INET6])
 
-        def listens() -> bool:
-            assert process.poll() is None, (directory / "log").read_text()
-            return all(is_open(address, https_port) for address in addresses)
+def addresses_of(name: str) -> list[str]:
+    """The addresses at which a proxy listens; nginx opens one after the other."""
+    addresses = [LOOPBACK[socket.AF_INET]]
+    if name == "nginx" and has_ipv6():
+        addresses.append(LOOPBACK[socket.AF_INET6])
+    return addresses
 
-        wait_for("proxy", listens)
-        yield Proxy(https_port, context, directory)
+
+@contextmanager
+def process_of(
+    command: list[str], directory: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that writes to the file `log`, and ends with the block."""
+    environment = os.environ | {"HOME": str(directory)}
+    with (directory / "log").open("wb") as log:
+        process = subprocess.Popen(command, stderr=log, env=environment)
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(30)
 
 
 # ---- Instances ----
