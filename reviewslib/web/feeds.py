@@ -19,43 +19,40 @@ from markupsafe import escape
 
 from reviewslib.dataset.moments import utc_text
 from reviewslib.dataset.provenance import is_verified, publishers, source_name
-from reviewslib.dataset.reviews import NEWEST_REVIEWS, Dataset, service_labels
-from reviewslib.dataset.strict_json import Json, encode
+from reviewslib.dataset.reviews import NEWEST_REVIEWS, service_labels
+from reviewslib.dataset.searching import ReviewList
+from reviewslib.dataset.strict_json import Json, Object, encode
 from reviewslib.links import ServiceUrls
 from reviewslib.web.fields import stars_text
-from reviewslib.web.language import ENGLISH, Language, message
+from reviewslib.web.language import Language, message
+from reviewslib.web.review_page import decoded
+from reviewslib.web.site import Site
 
 # ---- JSON Feed ----
 
 
-def json_feed(
-    dataset: Dataset, urls: ServiceUrls, language: Language = ENGLISH
-) -> bytes:
+def json_feed(site: Site) -> bytes:
     """JSON Feed 1.1 of the newest reviews, encoded.
 
     The format is that of https://jsonfeed.org/version/1.1.
     """
+    business = site.dataset.business
     feed = {
         "version": "https://jsonfeed.org/version/1.1",
-        "title": _title(dataset, language),
-        "home_page_url": dataset.business.get("url") or urls.home,
-        "feed_url": urls.json_feed,
-        "description": _description(dataset, language),
+        "title": _title(site),
+        "home_page_url": business.get("url") or site.urls.home,
+        "feed_url": site.urls.json_feed,
+        "description": _description(site),
     }
-    tag = dataset.business.get("language")
-    if tag:
-        feed["language"] = tag
-    if urls.hub:
-        feed["hubs"] = [{"type": "WebSub", "url": urls.hub}]
-    feed["items"] = [
-        _json_feed_item(review, dataset, language) for review in dataset.newest
-    ]
+    if business.get("language"):
+        feed["language"] = business["language"]
+    if site.urls.hub:
+        feed["hubs"] = [{"type": "WebSub", "url": site.urls.hub}]
+    feed["items"] = [_json_feed_item(site, review) for review in site.dataset.newest]
     return encode(feed)
 
 
-def _json_feed_item(
-    review: Mapping[str, Json], dataset: Dataset, language: Language
-) -> dict[str, Json]:
+def _json_feed_item(site: Site, review: Object) -> dict[str, Json]:
     author = {"name": review["author"]}
     if review["author_avatar_url"]:
         author["avatar"] = review["author_avatar_url"]
@@ -63,12 +60,12 @@ def _json_feed_item(
     return {
         "id": review["id"],
         "url": _entry_url(review),
-        "title": language.review_title(review),
-        "content_text": entry_text(review, language),
+        "title": site.language.review_title(review),
+        "content_text": _entry_text(site.language, review),
         "date_published": _date_time(review["date"]),
         "date_modified": _modified(review),
         "authors": [author],
-        "tags": _tags(review, dataset),
+        "tags": _tags(site, review),
         "_review": {key: review[key] for key in more},
     }
 
@@ -87,60 +84,43 @@ NOT_IN_XML = dict.fromkeys(
 )
 
 
-def atom_feed(
-    dataset: Dataset,
-    urls: ServiceUrls,
-    updated_when_empty: datetime,
-    language: Language = ENGLISH,
-) -> bytes:
+def atom_feed(site: Site, updated_when_empty: datetime) -> bytes:
     """Atom (RFC 4287) of the newest reviews, encoded.
 
     `updated_when_empty` is aware and UTC.
     """
     head = FeedHead(
-        id=f"{_tag(urls)}:reviews",
-        title=_title(dataset, language),
-        subtitle=_description(dataset, language),
-        url=urls.atom_feed,
-        hub=urls.hub,
-        page=dataset.business.get("url") or urls.home,
+        id=f"{_tag(site.urls)}:reviews",
+        title=_title(site),
+        subtitle=_description(site),
+        url=site.urls.atom_feed,
+        hub=site.urls.hub,
+        page=site.dataset.business.get("url") or site.urls.home,
     )
-    return _atom(head, dataset, urls, dataset.newest, updated_when_empty, language)
+    return _atom(site, head, site.dataset.newest, updated_when_empty)
 
 
 def search_feed(
-    dataset: Dataset,
-    urls: ServiceUrls,
+    site: Site,
     filters: Mapping[str, str],
-    reviews: Sequence[Mapping[str, Json]],
+    found: ReviewList,
     updated_when_empty: datetime,
-    language: Language = ENGLISH,
 ) -> bytes:
     """Atom of the newest reviews that a search finds, encoded.
 
     `filters` are those of the search as text, in the order of the contract. A hub knows
     no topic for each of them.
     """
-    title = _title(dataset, language)
-    words = list(_selection_words(filters, dataset, language))
-    if words:
-        title = language.say(
-            "Reviews of %(name)s: %(selection)s",
-            name=dataset.business["name"],
-            selection=language.listed(words),
-        )
     head = FeedHead(
-        id=f"{_tag(urls)}:reviews/search?{urlencode(filters)}",
-        title=title,
-        subtitle=language.say(
-            "The %(n)s newest reviews that a search finds.",
-            n=language.number(NEWEST_REVIEWS),
-        ),
-        url=urls.feed_of(filters),
+        id=f"{_tag(site.urls)}:reviews/search?{urlencode(filters)}",
+        title=_title_of_search(site, filters),
+        subtitle=_description_of_search(site, found),
+        url=site.urls.feed_of(filters),
         hub="",
-        page=urls.selection(**filters),
+        page=site.urls.selection(**filters),
     )
-    return _atom(head, dataset, urls, reviews, updated_when_empty, language)
+    reviews = [decoded(review) for review in found.reviews]
+    return _atom(site, head, reviews, updated_when_empty)
 
 
 class FeedHead(NamedTuple):
@@ -156,22 +136,15 @@ class FeedHead(NamedTuple):
 
 
 def _atom(
-    head: FeedHead,
-    dataset: Dataset,
-    urls: ServiceUrls,
-    reviews: Sequence[Mapping[str, Json]],
-    updated_when_empty: datetime,
-    language: Language,
+    site: Site, head: FeedHead, reviews: Sequence[Object], updated_when_empty: datetime
 ) -> bytes:
     feed = ET.Element("feed", {"xmlns": "http://www.w3.org/2005/Atom"})
-    text_language = dataset.business.get("language")
+    text_language = site.dataset.business.get("language")
     if text_language:
         feed.set("xml:lang", text_language)
     _add_head(feed, head, _newest_change(reviews, updated_when_empty))
-    tag = _tag(urls)
     for review in reviews:
-        id = f"{tag}:review/{quote(review['id'], safe='')}"
-        _add_entry(feed, id, review, dataset, language)
+        _add_entry(feed, site, review)
     return bytes(ET.tostring(feed, encoding="utf-8", xml_declaration=True))
 
 
@@ -195,32 +168,26 @@ def _tag(urls: ServiceUrls) -> str:
     return f"tag:{authority},{TAG_YEAR}"
 
 
-def _newest_change(reviews: Sequence[Mapping[str, Json]], when_empty: datetime) -> str:
+def _newest_change(reviews: Sequence[Object], when_empty: datetime) -> str:
     if not reviews:
         return utc_text(when_empty)
     return max((_modified(review) for review in reviews), key=_instant)
 
 
-def _add_entry(
-    feed: ET.Element,
-    id: str,
-    review: Mapping[str, Json],
-    dataset: Dataset,
-    language: Language,
-) -> None:
+def _add_entry(feed: ET.Element, site: Site, review: Object) -> None:
     entry = _element(feed, "entry")
-    _element(entry, "id", id)
-    _element(entry, "title", language.review_title(review))
+    _element(entry, "id", f"{_tag(site.urls)}:review/{quote(review['id'], safe='')}")
+    _element(entry, "title", site.language.review_title(review))
     _element(entry, "published", _date_time(review["date"]))
     _element(entry, "updated", _modified(review))
     author = _element(entry, "author")
     _element(author, "name", review["author"])
     _element(entry, "link", rel="alternate", href=_entry_url(review))
-    for term in _tags(review, dataset):
+    for term in _tags(site, review):
         _element(entry, "category", term=term)
     # Not type="text": newsboat and rss-parser read that as HTML, too, and lose the
     # words between "<3" and the next ">".
-    _element(entry, "content", entry_html(review, language), type="html")
+    _element(entry, "content", _entry_html(site.language, review), type="html")
 
 
 def _element(
@@ -270,21 +237,50 @@ VALUE_MESSAGES = {
 }
 
 
-def _selection_words(
-    filters: Mapping[str, str], dataset: Dataset, language: Language
-) -> Iterator[str]:
+def _title_of_search(site: Site, filters: Mapping[str, str]) -> str:
+    words = list(_selection_words(site, filters))
+    if not words:
+        return _title(site)
+    return site.language.say(
+        "Reviews of %(name)s: %(selection)s",
+        name=site.dataset.business["name"],
+        selection=site.language.listed(words),
+    )
+
+
+def _description_of_search(site: Site, found: ReviewList) -> str:
+    """Which reviews a feed has, and in how many they were looked for if not in all."""
+    language = site.language
+    newest = language.say(
+        "The %(n)s newest reviews that a search finds.",
+        n=language.number(NEWEST_REVIEWS),
+    )
+    if "read_count" not in found.frame:
+        return newest
+    read = language.counted(
+        "Somebody has read %(read)s of the %(n)s review with words so far; "
+        "others may belong here, too.",
+        "Somebody has read %(read)s of the %(n)s reviews with words so far; "
+        "others may belong here, too.",
+        found.frame["worded_count"],
+        read=language.number(found.frame["read_count"]),
+    )
+    return f"{newest} {read}"
+
+
+def _selection_words(site: Site, filters: Mapping[str, str]) -> Iterator[str]:
     """The filters in words; sources and services by their names."""
-    labels = service_labels(dataset)
+    labels = service_labels(site.dataset)
     for name, value in filters.items():
         shown = value
         if name == "source":
             shown = source_name(value)
         if name == "mentions_service":
             shown = labels.get(value, value)
-        yield filter_words(name, shown, language)
+        yield filter_words(site.language, name, shown)
 
 
-def filter_words(name: str, value: str, language: Language = ENGLISH) -> str:
+def filter_words(language: Language, name: str, value: str) -> str:
     """A filter in words, for the title of a feed: "at most 3 stars"."""
     if name == "rating":
         return stars_text(language, int(value))
@@ -301,12 +297,15 @@ def filter_words(name: str, value: str, language: Language = ENGLISH) -> str:
 # ---- What both say of a review ----
 
 
-def _title(dataset: Dataset, language: Language) -> str:
-    return language.say("Reviews of %(name)s", name=dataset.business["name"])
+def _title(site: Site) -> str:
+    name = site.dataset.business["name"]
+    return site.language.say("Reviews of %(name)s", name=name)
 
 
-def _description(dataset: Dataset, language: Language) -> str:
+def _description(site: Site) -> str:
     """Which reviews a feed has, and where they were published."""
+    dataset = site.dataset
+    language = site.language
     name = dataset.business["name"]
     number = language.number(NEWEST_REVIEWS)
     is_whole = len(dataset.newest) < NEWEST_REVIEWS
@@ -331,7 +330,7 @@ def _description(dataset: Dataset, language: Language) -> str:
     return f"{description} {published}"
 
 
-def entry_text(review: Mapping[str, Json], language: Language = ENGLISH) -> str:
+def _entry_text(language: Language, review: Object) -> str:
     """The text of a review with the owner's reply, as plain text."""
     text = language.review_content(review)
     reply = review["owner_reply"]
@@ -341,21 +340,21 @@ def entry_text(review: Mapping[str, Json], language: Language = ENGLISH) -> str:
     return f"{text}\n\n{answer}"
 
 
-def entry_html(review: Mapping[str, Json], language: Language = ENGLISH) -> str:
-    """`entry_text` as HTML without any markup but line breaks."""
-    lines = _xml(entry_text(review, language)).split("\n")
+def _entry_html(language: Language, review: Object) -> str:
+    """The same as HTML, without any markup but line breaks."""
+    lines = _xml(_entry_text(language, review)).split("\n")
     return "<br>".join(str(escape(line)) for line in lines)
 
 
-def _entry_url(review: Mapping[str, Json]) -> str:
+def _entry_url(review: Object) -> str:
     """Where the review was published, else its page here."""
     url: str = review["source_url"] or review["page_url"]
     return url
 
 
-def _tags(review: Mapping[str, Json], dataset: Dataset) -> list[str]:
+def _tags(site: Site, review: Object) -> list[str]:
     """The services and people that the review mentions, each once."""
-    labels = service_labels(dataset)
+    labels = service_labels(site.dataset)
     services = [labels.get(id, id) for id in review["mentioned_services"]]
     return list(dict.fromkeys(services + review["mentioned_technicians"]))
 
@@ -373,7 +372,7 @@ def _date_time(date: str) -> str:
     return date.upper()
 
 
-def _modified(review: Mapping[str, Json]) -> str:
+def _modified(review: Object) -> str:
     """The latest of a review's dates, of change and reply included, as a date-time."""
     dates = [review["date"]]
     if review["updated"]:
@@ -387,12 +386,10 @@ def _modified(review: Mapping[str, Json]) -> str:
 def _instant(date_time: str) -> tuple[timedelta, str]:
     """A sort key of date-times: the time in seconds, then the digits of the fraction.
 
-    The fraction may have any number of digits.
-
     A leap second is equal to the second before it.
     """
-    # `datetime` has microseconds and no leap second; RFC 3339 has any fraction and
-    # both.
+    # RFC 3339 has leap seconds, and fractions of any number of digits; `datetime` has
+    # microseconds and no leap second.
     second = date_time[17:19]
     rest = date_time[19:]
     offset = rest.lstrip(".0123456789")

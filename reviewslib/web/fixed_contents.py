@@ -99,16 +99,11 @@ def _change_of_insights(files: DataFiles) -> float:
 def _feeds(site: Site, files: DataFiles, modified: int) -> dict[str, FixedContent]:
     """Both feeds of the newest reviews."""
     json = Content(
-        json_feed(site.dataset, site.urls, site.language),
+        json_feed(site),
         JSON_TYPE,
         link=_topic_link(site.urls, links.JSON_FEED_PATH),
     )
-    feed = atom_feed(
-        site.dataset,
-        site.urls,
-        updated_when_empty=datetime.fromtimestamp(modified, UTC),
-        language=site.language,
-    )
+    feed = atom_feed(site, updated_when_empty=datetime.fromtimestamp(modified, UTC))
     atom = Content(feed, ATOM_TYPE, link=_topic_link(site.urls, links.ATOM_FEED_PATH))
     return {
         links.JSON_FEED_PATH: FixedContent(json, files.changed),

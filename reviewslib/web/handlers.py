@@ -73,7 +73,7 @@ from reviewslib.web.newest_export import newest_export
 from reviewslib.web.program_files import ProgramFiles
 from reviewslib.web.reload import Reloader
 from reviewslib.web.representations import Content, negotiated
-from reviewslib.web.review_page import decoded, review_page
+from reviewslib.web.review_page import review_page
 from reviewslib.web.snapshot import Snapshot
 
 # ---- The instance: what requests share ----
@@ -206,16 +206,12 @@ NOT_INDEXED: Headers = (("X-Robots-Tag", "noindex"),)
 def search_feed_content(call: Call) -> Content:
     """The newest reviews that match the query string, as a feed. Raises BadQuery."""
     parameters = call.program.contract.feed_parameters
-    dataset = call.snapshot.dataset
     query = query_from_pairs(parameters, query_pairs(call.request))
-    found = search(dataset, replace(query, limit=NEWEST_REVIEWS))
     body = search_feed(
-        dataset,
-        call.snapshot.site.urls,
+        call.snapshot.site,
         filters=filter_values(query),
-        reviews=[decoded(review) for review in found.reviews],
+        found=search(call.snapshot.dataset, replace(query, limit=NEWEST_REVIEWS)),
         updated_when_empty=datetime.fromtimestamp(call.snapshot.last_modified, UTC),
-        language=call.snapshot.site.language,
     )
     return Content(body, ATOM_TYPE, policy=NOT_INDEXED)
 

@@ -26,7 +26,6 @@ from reviewslib.dataset.hints import (
     Unmentioned,
     WordBeginning,
 )
-from reviewslib.dataset.insights import unread
 from reviewslib.dataset.query import BadQuery, Query
 from reviewslib.dataset.reviews import Dataset, Review, service_labels
 from reviewslib.dataset.searching import ReviewList, matching_in_any_order
@@ -120,7 +119,8 @@ def list_page(site: Site, query: Query, matches: ReviewList) -> bytes:
         parts=_parts(site, query),
         examples_of=_examples_of(site, query),
         meant=_meant(site, matches),
-        unread=_unread(site, matches),
+        read_count=matches.frame.get("read_count"),
+        worded_count=matches.frame.get("worded_count"),
         number=number,
         last=last_page(matches),
         canonical_url=list_url(site.urls, values, number),
@@ -191,13 +191,6 @@ def _parts(site: Site, query: Query) -> list[Part]:
         count = len(subject.judged[sentiment])
         parts.append(Part(label, count, _part_url(site, query, sentiment)))
     return parts
-
-
-def _unread(site: Site, matches: ReviewList) -> Object:
-    """How much was read of what the list is from; empty if that does not matter."""
-    if "read_count" not in matches.frame:
-        return {}
-    return unread(site.dataset.insights)
 
 
 def _examples_of(site: Site, query: Query) -> int | None:

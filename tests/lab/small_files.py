@@ -18,6 +18,7 @@ from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
 from lab.feed_rules import atom_faults, json_feed_faults
+from lab.page_samples import TEMPLATES
 from lab.services import ROOT
 from reviewslib.dataset import reviews, searching
 from reviewslib.dataset.contract import FORMATS, read_contract
@@ -26,6 +27,7 @@ from reviewslib.dataset.reviews import Dataset
 from reviewslib.dataset.strict_json import members
 from reviewslib.links import ServiceUrls, service_urls
 from reviewslib.web import feeds
+from reviewslib.web.site import site_of
 
 Object = dict[str, Any]
 
@@ -217,8 +219,9 @@ WHEN_EMPTY = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 def check_served(dataset: Dataset) -> None:
     """Every representation of the dataset obeys its schema or the rules of its feed."""
-    json_feed = json.loads(feeds.json_feed(dataset, URLS))
-    assert atom_faults(ET.fromstring(feeds.atom_feed(dataset, URLS, WHEN_EMPTY))) == []
+    site = site_of(TEMPLATES, dataset, URLS)
+    json_feed = json.loads(feeds.json_feed(site))
+    assert atom_faults(ET.fromstring(feeds.atom_feed(site, WHEN_EMPTY))) == []
     assert json_feed_faults(json_feed) == []
     documents = {
         "ReviewsDocument": json.loads(dataset.reviews_json),

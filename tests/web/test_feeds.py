@@ -19,6 +19,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lab.feed_rules import ATOM, instant
+from lab.page_samples import TEMPLATES
 from lab.small_files import (
     OKAFOR,
     URLS,
@@ -35,14 +36,19 @@ from lab.tools import program
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.links import ServiceUrls, service_urls
 from reviewslib.web import feeds
+from reviewslib.web.site import site_of
 
 
 def json_feed(dataset: Dataset, urls: ServiceUrls = URLS) -> Object:
-    return json.loads(feeds.json_feed(dataset, urls))
+    return json.loads(feeds.json_feed(site_of(TEMPLATES, dataset, urls)))
 
 
 def atom_root(dataset: Dataset, urls: ServiceUrls = URLS) -> ET.Element:
-    return ET.fromstring(feeds.atom_feed(dataset, urls, WHEN_EMPTY))
+    return ET.fromstring(atom_feed(dataset, urls))
+
+
+def atom_feed(dataset: Dataset, urls: ServiceUrls = URLS) -> bytes:
+    return feeds.atom_feed(site_of(TEMPLATES, dataset, urls), WHEN_EMPTY)
 
 
 def entry_texts(dataset: Dataset, name: str) -> list[str]:
@@ -334,7 +340,7 @@ def dataset_of_texts(texts: list[str]) -> Dataset:
 def test_feedparser_finds_nothing_wrong_with_the_atom_feed() -> None:
     dataset = dataset_of_texts(READ)
 
-    feed = feedparser.parse(feeds.atom_feed(dataset, URLS, WHEN_EMPTY))
+    feed = feedparser.parse(atom_feed(dataset))
 
     assert not feed.bozo
     assert feed.version == "atom10"
@@ -346,7 +352,7 @@ def test_feedparser_reads_the_same_in_atom_as_json_feed_has() -> None:
     dataset = dataset_of_texts(READ)
     items = json_feed(dataset)["items"]
 
-    entries = feedparser.parse(feeds.atom_feed(dataset, URLS, WHEN_EMPTY)).entries
+    entries = feedparser.parse(atom_feed(dataset)).entries
 
     for entry, item in zip(entries, items, strict=True):
         assert entry.title == item["title"]
@@ -361,7 +367,7 @@ def test_feedparser_which_removes_markup_loses_no_word() -> None:
     dataset = dataset_of_texts(READ)
     items = json_feed(dataset)["items"]
 
-    entries = feedparser.parse(feeds.atom_feed(dataset, URLS, WHEN_EMPTY)).entries
+    entries = feedparser.parse(atom_feed(dataset)).entries
 
     contents = [entry.content[0] for entry in entries]
     assert {content.type for content in contents} == {"text/html"}
@@ -376,7 +382,7 @@ SAVING = 'run-on-startup open ; open ; save "{}" ; hard-quit'
 @pytest.mark.parametrize("text", [LOVED, READ[0]], ids=["love", "markup"])
 def test_newsboat_shows_every_word(tmp_path: Path, text: str) -> None:
     dataset = dataset_of_texts([text])
-    (tmp_path / "feed.xml").write_bytes(feeds.atom_feed(dataset, URLS, WHEN_EMPTY))
+    (tmp_path / "feed.xml").write_bytes(atom_feed(dataset))
     (tmp_path / "urls").write_text(f"file://{tmp_path}/feed.xml\n")
     (tmp_path / "config").write_text(SAVING.format(tmp_path / "article"))
     files = ["-u", tmp_path / "urls", "-c", tmp_path / "cache", "-C"]

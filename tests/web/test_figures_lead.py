@@ -1,4 +1,4 @@
-"""Figures of the home page lead to their reviews, and lists say what they are of.
+"""Figures of the home page lead to their reviews; lists and feeds say what they are of.
 
 That each linked figure equals what its link finds is in `test_pages.py`.
 
@@ -8,17 +8,20 @@ Home page - How the figures were made - Lists - The form
 import copy
 import html
 import re
+import xml.etree.ElementTree as ET
 from typing import Any
 
 import pytest
 from lab.annotated_data import EDITORIAL, annotated_insights
 from lab.data_sets import DATA_SETS, URLS, dataset_of
+from lab.feed_rules import ATOM
 from lab.page_samples import TEMPLATES
-from lab.small_files import CONTRACT
+from lab.small_files import CONTRACT, WHEN_EMPTY
 
 from reviewslib.dataset.query import Query
 from reviewslib.dataset.reviews import Dataset
-from reviewslib.dataset.searching import in_any_order
+from reviewslib.dataset.searching import in_any_order, search
+from reviewslib.web.feeds import search_feed
 from reviewslib.web.home_page import html_page, llms_text
 from reviewslib.web.list_page import PAGE_SIZE, list_page
 from reviewslib.web.site import site_of
@@ -41,6 +44,13 @@ def listed(dataset: Dataset, **filters: Any) -> str:
     query = Query(limit=PAGE_SIZE, **filters)
     matches = in_any_order(dataset, query)
     return list_page(site_of(TEMPLATES, dataset, URLS), query, matches).decode()
+
+
+def followed(dataset: Dataset, **filters: Any) -> ET.Element:
+    """The feed of the reviews that these filters find."""
+    site = site_of(TEMPLATES, dataset, URLS)
+    found = search(dataset, Query(**filters))
+    return ET.fromstring(search_feed(site, filters, found, WHEN_EMPTY))
 
 
 def heading(page: str) -> str:
@@ -198,22 +208,32 @@ def test_figures_of_all_reviews_say_nothing_of_a_part() -> None:
     assert "so far" not in home(annotated(1000))
 
 
-@pytest.mark.parametrize(
-    ("filters", "is_said"),
-    [
-        pytest.param({"mentions": "aspects/pain"}, True, id="a subject"),
-        pytest.param({"sentiment": "negative"}, True, id="a judgement"),
-        pytest.param({"mentions": "zzz"}, True, id="no match"),
-        pytest.param({"rating": 5}, False, id="stars"),
-        pytest.param({}, False, id="all reviews"),
-    ],
-)
+FOUND_BY_READING = [
+    pytest.param({"mentions": "aspects/pain"}, True, id="a subject"),
+    pytest.param({"sentiment": "negative"}, True, id="a judgement"),
+    pytest.param({"mentions": "zzz"}, True, id="no match"),
+    pytest.param({"rating": 5}, False, id="stars"),
+    pytest.param({}, False, id="all reviews"),
+]
+
+
+@pytest.mark.parametrize(("filters", "is_said"), FOUND_BY_READING)
 def test_a_list_found_by_reading_says_how_much_was_read(
     filters: Any, is_said: bool
 ) -> None:
     page = listed(annotated(60), **filters)
 
     assert (SO_FAR in page) is is_said
+
+
+@pytest.mark.parametrize(("filters", "is_said"), FOUND_BY_READING)
+def test_a_feed_found_by_reading_says_how_much_was_read(
+    filters: Any, is_said: bool
+) -> None:
+    feed = followed(annotated(60), **filters)
+
+    subtitle = feed.findtext(f"{ATOM}subtitle", "")
+    assert (SO_FAR in subtitle) is is_said
 
 
 # ---- Lists ----

@@ -21,6 +21,7 @@ from reviewslib.dataset.filters import FILTERS
 from reviewslib.process.settings import Settings
 from reviewslib.web.app import Application
 from reviewslib.web.feeds import filter_words
+from reviewslib.web.language import ENGLISH
 
 BASE_URL = "https://reviews.example"
 FEED = "/api/reviews/search.xml"
@@ -167,7 +168,7 @@ def test_every_filter_has_words(name: str) -> None:
     stars = dict.fromkeys(("rating", "min_rating", "max_rating"), "5")
     values = {"replied": "false", "sentiment": "negative"} | days | stars
 
-    assert filter_words(name, values.get(name, "a value"))
+    assert filter_words(ENGLISH, name, values.get(name, "a value"))
 
 
 # ---- Faults ----
