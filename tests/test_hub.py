@@ -485,6 +485,17 @@ def test_callback_and_topic_are_used_as_they_were_sent(
     assert sent.url == callback
 
 
+def test_the_hub_may_be_written_in_capitals(bench: Bench) -> None:
+    # given an operator who writes the host of the service so
+    bench.restart(base_url="https://Reviews.Example")
+
+    # when somebody subscribes with the host in small letters
+    answer = bench.post(form())
+
+    # then it is the same topic
+    assert answer.status == 202
+
+
 def test_a_renewal_may_write_the_callback_otherwise(bench: Bench) -> None:
     # given a subscriber, when it renews with another spelling of its callback
     bench.subscribe()
@@ -890,6 +901,17 @@ def test_a_secret_signs_the_body_until_a_renewal_drops_it(
     # then only the first delivery is signed
     signatures = [sent.headers.get("X-Hub-Signature") for sent in bench.posts]
     assert signatures == [signed(secret, "zwölf 🙂"), None]
+
+
+def test_a_postponed_delivery_is_remembered_for_the_operator(served: Bench) -> None:
+    # given a subscriber, when it cannot be reached for a fault of our own
+    served.change(answer=OUTAGE)
+
+    # then its row says when and why, and has no failure
+    subscription = served.subscription()
+    assert subscription.tried_at == served.clock.now
+    assert subscription.outcome == "not reachable"
+    assert subscription.failures == 0
 
 
 def test_a_failed_delivery_is_remembered_for_the_operator(served: Bench) -> None:

@@ -23,6 +23,7 @@ from lab.callback_lab import (
 )
 from lab.hub_values import query, signed, topics
 
+from reviewslib.websub import scheduler
 from reviewslib.websub.store import list_rows
 
 
@@ -160,6 +161,24 @@ def test_the_scheduler_survives_a_bug(
 
         # then the hub works
         lab.wait(settled(subject, active=1))
+
+
+def test_a_form_and_new_content_are_acted_on_at_once(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_subscribed() -> bool:
+        return any(row.is_subscription for row in list_rows(tmp_path))
+
+    # given a hub that looks at its store by itself once an hour
+    monkeypatch.setattr(scheduler, "POLL_SECONDS", 3600.0)
+    with running(lab, tmp_path) as subject:
+        # when somebody subscribes, and then there is new content
+        ask(subject, lab.url("/cb"))
+        lab.wait(is_subscribed)
+        subject.publish(topics("two"))
+
+        # then it is delivered without waiting for that
+        lab.wait(lab.posts)
 
 
 @contextmanager

@@ -213,6 +213,61 @@ def test_the_younger_half_of_the_places_has_the_shortest_lease(
     assert granted == lease_seconds
 
 
+def confirmed(request: Row, *others: Row) -> Row:
+    """The subscription after a challenge that was sent at NOW and took five seconds."""
+    result = Result(
+        outcome=Outcome.CONFIRMED,
+        words="HTTP 200",
+        sent_at=NOW,
+        ended_at=NOW + 5,
+        took=5.0,
+        lease_seconds=3600,
+        pause_seconds=60.0,
+        retry_delays=(60.0, 3600.0),
+    )
+    transition = transition_of((request, *others), request.id, result)
+    (subscription,) = transition.rows
+    return subscription
+
+
+def test_a_new_lease_begins_when_its_challenge_is_sent() -> None:
+    # given a request, when it is confirmed
+    begun = confirmed(row("subscribe", id=2, since=NOW - 60))
+
+    # then the subscription began when its callback was asked
+    assert begun.since == NOW
+    assert begun.expires_at == NOW + 3600
+
+
+@pytest.mark.parametrize(
+    "expires_at",
+    [
+        pytest.param(NOW + 100, id="still has some time"),
+        pytest.param(NOW + 3, id="ends meanwhile"),
+    ],
+)
+def test_a_renewal_continues_a_lease_from_the_moment_of_its_challenge(
+    expires_at: float,
+) -> None:
+    # given a subscription and its renewal, when that is confirmed
+    older = row(id=1, expires_at=expires_at)
+    renewed = confirmed(row("subscribe", id=2), older)
+
+    # then it is the same one, with a lease from when its callback was asked
+    assert renewed == older._replace(expires_at=NOW + 3600, lease_seconds=3600)
+
+
+def test_a_confirmation_settles_the_requests_before_it() -> None:
+    # given an older request of the pair
+    older = row("unsubscribe", id=1)
+
+    # when the newer one is confirmed
+    subscription = confirmed(row("subscribe", id=2), older)
+
+    # then the older one is not asked any more
+    assert subscription.mode == SUBSCRIPTION
+
+
 # ---- Claims --------------------------------------------------------------------------
 
 
@@ -248,6 +303,9 @@ def test_a_row_is_claimed_as_it_is_now(
         pytest.param("Fri, 31 Dec 9999 23:59:59 GMT", 3600, id="a date far away"),
         pytest.param("soon", 0, id="neither"),
         pytest.param("-5", 0, id="negative"),
+        pytest.param(
+            f"Fri, 01 Jan {'9' * 30} 00:00:00 GMT", 0, id="a year beyond all dates"
+        ),
         pytest.param("\u0663", 0, id="a digit of another script"),
         pytest.param("Mon, 99 Foo 2026", 0, id="no date"),
         pytest.param("", 0, id="nothing"),
