@@ -22,6 +22,7 @@ from lab.callback_lab import (
     settled,
 )
 from lab.hub_values import query, signed, topics
+from lab.watching import wait_for
 
 from reviewslib.websub import scheduler
 from reviewslib.websub.store import list_rows
@@ -136,6 +137,38 @@ def test_stop_does_not_wait_longer_than_it_is_told(lab: Lab, tmp_path: Path) -> 
     assert hangs_still
     with running(lab, tmp_path) as subject:
         lab.wait(settled(subject, active=1, pending=0))
+
+
+@pytest.mark.parametrize(
+    "method",
+    [pytest.param("GET", id="a challenge"), pytest.param("POST", id="a delivery")],
+)
+def test_stop_begins_nothing_more(lab: Lab, tmp_path: Path, method: str) -> None:
+    def arrived() -> list[str]:
+        return [one.path for one in lab.arrivals if one.method == method]
+
+    # given a hub with one thread for each kind, and an exchange that goes on
+    lab.on(method, "/first", agree_late)
+    with running(lab, tmp_path, workers=1) as subject:
+        ask(subject, lab.url("/first"))
+        if method == "POST":
+            lab.wait(settled(subject, active=1))
+            ask(subject, lab.url("/second"))
+            lab.wait(settled(subject, active=2))
+            subject.publish(topics("two"))
+        lab.wait(arrived)
+        if method == "GET":
+            ask(subject, lab.url("/second"))
+
+        # when the hub is stopped, and then the exchange ends
+        stopping = threading.Thread(target=subject.stop, args=(30,))
+        stopping.start()
+        lab.wait(lambda: "hub-scheduler" not in hub_threads())
+        lab.released.set()
+        stopping.join()
+
+    # then the one that waited has not begun
+    assert arrived() == ["/first"]
 
 
 def test_the_scheduler_survives_a_bug(
@@ -305,6 +338,34 @@ def test_all_callbacks_may_have_one_host(lab: Lab, tmp_path: Path) -> None:
         lab.wait(settled(subject, active=15))
         assert not lab.released.is_set()
         lab.released.set()
+
+
+def test_a_hub_that_is_woken_all_the_time_reads_for_a_tenth_of_it(
+    lab: Lab, tmp_path: Path
+) -> None:
+    # A round looks at the clock once, or twice if it is the first of a second.
+    looks: list[float] = []
+
+    def clock() -> float:
+        looks.append(time.monotonic())
+        time.sleep(0.02)
+        return time.time()
+
+    def has_looked() -> bool:
+        subject.scheduler.wake()
+        return len(looks) >= before + 6
+
+    # given a hub whose rounds take a fiftieth of a second, or two
+    with running(lab, tmp_path, clock=clock) as subject:
+        lab.wait(lambda: looks)
+
+        # when it is always woken at once
+        before = len(looks)
+        wait_for("six looks", has_looked)
+
+    # then it rests nine times as long after each round, however slow the machine is
+    first, *_, last = looks[before : before + 6]
+    assert last - first >= 4 * 0.02 * 9
 
 
 @pytest.mark.slow
