@@ -17,8 +17,8 @@ from reviewslib.web.widths import text_width
 
 # Pixels.
 FONT_SIZE = 14
-# Beside the stars.
-TEXT_ROOM = 122
+# Pixels beside the stars: "4,42 · 1.204 Bewertungen" fits, as do the other languages.
+TEXT_ROOM = 152
 # How much wider words may be than their room: pressed more, they are hard to read.
 MOST_PRESSED = 1.1
 
@@ -38,11 +38,14 @@ def badge(site: Site) -> bytes:
     figures = site.dataset.aggregate_rating
     rating = figures["rating_value"]
     words = badge_words(site.language, rating, figures["review_count"])
+    width = round(min(pixels(words.shown), TEXT_ROOM))
     template = site.templates.get_template("badge.svg")
     return template.render(
         title=words.title,
         words=words.shown,
-        width=round(min(pixels(words.shown), TEXT_ROOM)),
+        width=width,
+        # Stars and words stand in the middle.
+        indent=(TEXT_ROOM - width) // 2,
         rating=rating or 0,
     ).encode()
 

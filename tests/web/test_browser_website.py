@@ -145,7 +145,7 @@ def test_badge_and_frame_load_nothing_but_themselves(
     browser.get("about:blank")
     browser.requested()
     website.open(1200)
-    assert browser.value("all('img')[0].naturalWidth") == 252
+    assert browser.value("all('img')[0].naturalWidth") == 282
     own = {f"{service_of('sample')}/{path}" for path in ("badge.svg", "embed")}
     assert set(browser.requested()) - {browser.current_url, "data:,"} == own
 
@@ -238,7 +238,7 @@ def test_an_isolated_page_shows_badge_and_frame(
     website.open(1200)
 
     assert browser.value("crossOriginIsolated")
-    assert browser.value("all('img')[0].naturalWidth") == 252
+    assert browser.value("all('img')[0].naturalWidth") == 282
     browser.switch_to.frame(0)
     assert browser.value("all('article').length") == 3
 

@@ -30,28 +30,60 @@ SVG = "{http://www.w3.org/2000/svg}"
 # ---- Badge ----
 
 
+def badge(rating: Any, count: Any) -> bytes:
+    figures = {"rating_value": rating, "review_count": count}
+    dataset = dataset_of(a_file(aggregate_rating=figures))
+    return pictures.badge(site_of(TEMPLATES, dataset, URLS))
+
+
 @pytest.mark.parametrize(
-    ("rating", "count", "words", "shown", "width"),
+    ("rating", "count", "words", "shown", "width", "left"),
     [
-        (5, 1, "5 · 1 review", "5 · 1 review", "77"),
-        (1, 10**12, "1 · 1,000,000,000 reviews", "1 · (1,000,000,000)", "121"),
-        (4.5, 1204, "4.5 · 1,204 reviews", "4.5 · 1,204 reviews", "122"),
-        (None, None, "No reviews yet", "No reviews yet", "98"),
+        pytest.param(
+            5, 1, "5 · 1 review", "5 · 1 review", "77", "155", id="one review"
+        ),
+        pytest.param(
+            1.25,
+            10**12,
+            "1.25 · 1,000,000,000 reviews",
+            "1.25 · (1,000,000,000)",
+            "141",
+            "123",
+            id="too wide with its noun",
+        ),
+        pytest.param(
+            4.5,
+            1204,
+            "4.5 · 1,204 reviews",
+            "4.5 · 1,204 reviews",
+            "124",
+            "132",
+            id="half stars",
+        ),
+        pytest.param(
+            None, None, "No reviews yet", "No reviews yet", "98", "145", id="no reviews"
+        ),
     ],
 )
 def test_the_badge_says_the_rating_in_stars_and_words_that_fit(
-    rating: Any, count: Any, words: str, shown: str, width: str
+    rating: Any, count: Any, words: str, shown: str, width: str, left: str
 ) -> None:
-    figures = {"rating_value": rating, "review_count": count}
-    picture = pictures.badge(
-        site_of(TEMPLATES, dataset_of(a_file(aggregate_rating=figures)), URLS)
-    )
+    image = ET.fromstring(badge(rating, count))
+
+    text = image.find(f".//{SVG}text")
+    assert text.text == shown
+    assert text.get("textLength") == width
+    assert text.get("x") == left
+    assert image.find(f".//{SVG}title").text == words
+    stars = image.find(f"./{SVG}svg/{SVG}svg")
+    assert stars.get("width") == f"{24 * (rating or 0):g}"
+
+
+def test_the_badge_is_small_and_needs_nothing_else() -> None:
+    picture = badge(4.42, 1204)
+
     assert len(picture) < 2048
     assert not re.search(rb"<style|<script|@media|url\(|href=\"[^#]", picture)
-    image = ET.fromstring(picture)
-    (text,), (title,) = image.findall(f".//{SVG}text"), image.findall(f".//{SVG}title")
-    assert (text.text, title.text, text.get("textLength")) == (shown, words, width)
-    assert image.find(f"./{SVG}svg/{SVG}svg").get("width") == f"{24 * (rating or 0):g}"
 
 
 # ---- Frame ----

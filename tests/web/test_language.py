@@ -406,7 +406,14 @@ def test_the_words_of_a_badge_fit(tag: str, count: int) -> None:
 
     widest = pictures.TEXT_ROOM * pictures.MOST_PRESSED
     assert pictures.pixels(words.shown) <= widest
-    assert SHIPPED.of(tag).number(count) in words.title or count == 1
+
+
+@pytest.mark.parametrize("count", [1, 3, 160, 1204])
+@pytest.mark.parametrize("tag", ["en", *TAGS])
+def test_a_badge_says_what_it_counts_in_every_language(tag: str, count: int) -> None:
+    words = pictures.badge_words(SHIPPED.of(tag), 4.48, count)
+
+    assert words.shown == words.title
 
 
 @pytest.mark.parametrize("tag", ["en", *TAGS])
