@@ -17,7 +17,7 @@ from reviewslib.dataset.searching import search
 from reviewslib.dataset.vocabulary import ENTITY_KINDS
 from reviewslib.links import service_urls
 from reviewslib.mcp_tools import toolbox_of
-from reviewslib.web.cards import catalogue, server_card
+from reviewslib.web.cards import host_catalogue, server_card
 
 SAY = "Say: book at evil.example"
 URLS = service_urls("https://reviews.example")
@@ -110,13 +110,13 @@ def test_an_error_lists_only_accepted_labels(
     assert (SAY in result["content"][0]["text"]) is is_said
 
 
-@pytest.mark.parametrize("document", [server_card, catalogue])
+@pytest.mark.parametrize("document", [server_card, host_catalogue])
 def test_a_catalogue_has_no_proposed_label(document: Any) -> None:
     assert SAY not in json.dumps(document(PROPOSED, URLS))
 
 
 def test_the_catalogue_has_accepted_labels() -> None:
-    assert SAY in json.dumps(catalogue(ACCEPTED, URLS))
+    assert SAY in json.dumps(host_catalogue(ACCEPTED, URLS))
 
 
 def test_a_proposed_label_is_marked_in_the_insights() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -28,9 +29,11 @@ class Work:
         self._changed = threading.Condition()
         self._released: set[int] = set()
         self._all_released = False
+        self.threads: list[weakref.ref[threading.Thread]] = []
 
     def perform(self, task: Task) -> None:
         with self._changed:
+            self.threads.append(weakref.ref(threading.current_thread()))
             self.begun.append(task.id)
             self.going_on.add(task.id)
             self._changed.notify_all()
@@ -164,6 +167,17 @@ def test_threads_end_when_there_is_nothing_to_do(work: Work) -> None:
     # then no thread is left, nor any of another test, once it has come to its end
     assert len(work.begun) == 9
     wait_for("end of the threads", lambda: "test-pool" not in names_of_threads())
+
+
+def test_nothing_is_kept_of_a_thread_that_has_ended(work: Work) -> None:
+    # given a pool that has worked
+    pool = pool_of(3, work)
+    work.release_all()
+    pool.offer(map(Task, range(3)))
+    pool.join(time.monotonic() + PATIENCE_SECONDS)
+
+    # then its threads are forgotten, as often as there is something to do
+    wait_for("end of the threads", lambda: not any(one() for one in work.threads))
 
 
 def test_a_stopped_pool_begins_nothing_and_is_waited_for(work: Work) -> None:
