@@ -316,7 +316,7 @@ def meta_of(document: Json) -> dict[str, Json]:
     return meta
 
 
-# ---- Methods of both eras ----
+# ---- Methods: of both eras ----
 
 RpcResult = dict[str, Json]
 Method = Callable[[Toolbox, Mapping[str, Json]], RpcResult]

@@ -79,7 +79,7 @@ SWITCH_SECONDS = 0.0004
 log = logging.getLogger("reviewsd")
 
 
-# ---- Parts, made from settings ----
+# ---- Parts: made from settings ----
 
 
 def create_app(settings: Settings) -> Application:

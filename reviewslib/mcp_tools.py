@@ -119,7 +119,7 @@ QUESTIONS_SCHEMA = object_schema(
 QUESTIONS_SCHEMA["properties"]["hints"] = list_schema(TEXT)
 
 
-# ---- Lookup of entries of the insights ----
+# ---- Lookup: the entries of the insights ----
 
 
 def told_entries(dataset: Dataset, kind: str) -> list[Object]:

@@ -16,7 +16,7 @@ from typing import TextIO
 
 from reviewslib.faults import BadData, printable
 
-# ---- Exit statuses; argparse exits with 2 ----
+# ---- Exit statuses: argparse exits with 2 ----
 
 EXIT_SUCCESS = 0
 EXIT_FAILURE = 1

@@ -178,6 +178,35 @@ def test_a_module_opens_with_a_docstring(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
 
 
+# Of a section; those of a class stand farther in, and count where there are no others.
+HEADING = r"(?m)^{indent}# ---- (.*?)(?: -+)?$"
+SECTIONED = [
+    pytest.param(path, id=name_of(path))
+    for path in MODULES
+    if "\nSections: " in path.read_text(encoding="utf-8")
+]
+
+
+def headings_of(text: str) -> list[str]:
+    found = re.findall(HEADING.format(indent=""), text)
+    if not found:
+        found = re.findall(HEADING.format(indent="    "), text)
+    return [heading.lower() for heading in found]
+
+
+@pytest.mark.parametrize("path", SECTIONED)
+def test_the_sections_that_a_module_names_are_those_that_it_has(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    docstring = ast.get_docstring(ast.parse(text)) or ""
+    _, _, listed = " ".join(docstring.lower().split()).rpartition("sections: ")
+
+    headings = headings_of(text)
+
+    # A heading may explain the section behind a colon.
+    names = [heading.partition(": ")[0] for heading in headings]
+    assert listed == " - ".join(names) + "."
+
+
 # ---- The lab of the tests ------------------------------------------------------------
 
 LAB = ROOT / "tests" / "lab"

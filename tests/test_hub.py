@@ -1,8 +1,10 @@
-"""How the hub answers, verifies and delivers, in memory, with a settable clock.
+"""The hub confirms, delivers, tries again and forgets as its document says, to the second.
 
-They stand beside `test_hub_machine.py`, whose model knows no texts, moments, turns and bugs.
+In memory, with a clock that a test sets. The model of `test_hub_machine.py` knows no
+texts, moments, turns and bugs.
 
-Stories - Requests - Verification - Turns - Places - Delivery - Outages - Leases, topics and trouble
+Sections: stories - requests - verification - turns - places - delivery - outages -
+leases, topics and trouble.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The hub in the real daemon: over HTTP, with reloads, restarts and SIGKILL.
+"""The daemon serves its subscribers across reloads, restarts and SIGKILL, and obeys its operator.
 
 Sections: changes - kills - the operator.
 """

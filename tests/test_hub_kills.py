@@ -1,4 +1,4 @@
-"""A hub in a process of its own: killed at every instruction that matters, on a full disk.
+"""A hub that is killed at any instruction that matters, or whose disk is full, loses nothing.
 
 The process is `lab.hub_process`; what happens to its callbacks stands in its diary.
 """

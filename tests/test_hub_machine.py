@@ -5,6 +5,9 @@ made step by step: a row is read as due, claimed, sent and recorded, and between
 there may be steps of others, forms, changes, hours, or the end of the process.
 
 Sections, in order: The model - What may happen - Promises - Interleavings of two exchanges
+
+Sections: the model - promises that chance may miss - interleavings of two exchanges of
+a pair.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The commands of an installed wheel work in any directory, beside foreign modules."""
+"""The commands of an installed wheel work in any directory, beside foreign modules.
+
+Sections: an installation - what is installed - what works.
+"""
 
 import os
 import shutil

@@ -5,7 +5,7 @@ parameters. `files.json` is the only source of the schemas and defaults of the d
 files. This module knows JSON and schemas. It knows no review and no HTTP, and opens
 only these two files; callers read the data files.
 
-Sections: the contract - file schemas - completion - reasons - formats -
+Sections: contract - file schemas - completion - reasons - formats -
 acceptance.
 """
 

@@ -4,8 +4,8 @@ Three sources are joined: `per_review` of the owner's `editorial.json`, a langua
 (`annotations.json`), and the aliases that the owner lists. This module is pure and
 counts nothing. It never searches replies.
 
-Sections: digests and words - all sources joined - annotations of a model - what is
-left out.
+Sections: digests, and whether there are words - all sources joined - annotations of a
+model - what is left out.
 """
 
 from __future__ import annotations

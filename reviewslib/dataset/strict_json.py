@@ -4,6 +4,8 @@ Python's `json` accepts values that JSON or UTF-8 cannot represent: NaN, infinit
 numbers, lone surrogates. This module refuses them, and nesting that would exhaust the
 stack. It knows no file and no schema. Its sections: reading, what cannot be written
 again, writing.
+
+Sections: reading - what cannot be written again - writing.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The entries of the insights are the subjects, and the people and services that r
 mention besides. The index is made once, at load. This module knows neither queries nor
 lists of reviews: it must answer filters, hints, pages and tools alike.
 
-Sections: the index - making it - names that callers type.
+Sections: the index - making the index - names that callers type.
 """
 
 from __future__ import annotations

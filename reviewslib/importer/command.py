@@ -3,6 +3,8 @@
 This module puts the steps together, and prints their reports. It knows no format and no
 rule of merging. The daemon does not import it, but notices that a file has changed. Its
 sections: import, erasure, counting, the command line.
+
+Sections: import - erasure - counting - command line.
 """
 
 from __future__ import annotations

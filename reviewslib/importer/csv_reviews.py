@@ -3,6 +3,8 @@
 `csv_text.py` makes rows of a file, and `headers.py` tells the meaning of columns. This
 module is pure. It knows no export of Google's and no stored review. Its sections: the
 table, doubled rows, answers in rows of their own, rows.
+
+Sections: the table - doubled rows - answers in rows of their own - rows.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 It knows no column and no review. Its sections: encoding, rows, quotes. A table that is
 too large is refused while it is read, not after.
+
+Sections: limits - encoding - rows - quotes.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 What is written can always be read again: nothing above the limit of the readers is
 written. A kill between two writes leaves either all before or all after.
+
+Sections: reading - writing.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 Words for months and weekdays are data (`formats/dates.json`). This module is pure. Its
 sections: reading, forms of a day, and the order of day and month in a column.
+
+Sections: reading - forms of a day - the order of day and month in a column.
 """
 
 from __future__ import annotations

@@ -4,6 +4,8 @@ Whatever later exports contain, the lines of two files hold. Those of suppressed
 digests: the file works without the state, and has no names. Those of redacted.txt have
 the id of a review, words, and digests in case the review gets another id, with tabs
 between. This module is pure. Its sections: suppression, redaction.
+
+Sections: suppression - redaction.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The answers become the same records as pages of files. This module decides what to ask,
 and asks by `google_client.py`; it writes nothing and knows no rule of merging. Its
 sections: a run, accounts and locations, one location's reviews.
+
+Sections: a run - accounts and locations - one location's reviews.
 """
 
 from __future__ import annotations

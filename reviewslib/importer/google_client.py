@@ -2,6 +2,8 @@
 
 It knows no location and no review; `google_http.py` sends its requests. Its sections:
 the connection, the client.
+
+Sections: the connection - the client.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ No sentence has a key, a token, a request's address or a review's words. What Go
 says itself is repeated for one status alone, since it has the address where to enable
 an API.
 
-Sections: the fault, statuses that end an import, what the owner has to settle.
+Sections: the fault - statuses that end an import - what the owner has to settle.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Only the addresses of `Endpoints` are ever asked; redirects are not followed. This
 module knows no review and no key.
 
-Sections: addresses, one request, requests that are repeated.
+Sections: addresses - one request - requests that are repeated.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 The file has mode 0600, and what is in it stands in no message. Its sections: the file,
 the access token, the login of a desktop client (RFC 8252, with PKCE of RFC 7636).
+
+Sections: the file - the access token - the login.
 """
 
 from __future__ import annotations

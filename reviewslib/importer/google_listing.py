@@ -3,6 +3,8 @@
 Google's lists sometimes lack reviews from their second page on. So what a list lacks is
 not gone: only an answer about the review itself says so. This module is pure. Its
 sections: the listing, what it lacks, its part of an export.
+
+Sections: the listing - what it lacks - its part of an export.
 """
 
 from __future__ import annotations

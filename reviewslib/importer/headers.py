@@ -4,6 +4,8 @@ It comes from the template, from a known tool, or from the owner. A header that 
 owner has explained once is remembered, with all answers about tables that have it. This
 module is pure; it knows no stored review. Its sections: names of columns, known
 headers, the header of a table, columns that say what is hidden.
+
+Sections: names of columns - known headers - the header of a table.
 """
 
 from __future__ import annotations

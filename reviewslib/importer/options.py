@@ -1,4 +1,7 @@
-"""The command line of `reviewsd-import` as typed values."""
+"""The command line of `reviewsd-import` as typed values.
+
+Sections: templates - the command line - values of flags.
+"""
 
 from __future__ import annotations
 

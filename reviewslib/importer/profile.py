@@ -4,6 +4,8 @@ Members follow the profile while nobody else has written them: those that are nu
 were never filled, and those that are still as an import wrote them, which digests in
 the state tell. What the owner wrote or emptied stays. Its sections: following, the
 members, hours.
+
+Sections: following - the members - hours.
 """
 
 from __future__ import annotations

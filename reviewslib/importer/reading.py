@@ -3,6 +3,8 @@
 This module opens files, and tells an export from another file by its content. It knows
 no rule of merging. Its sections: the exports of a command, files that are still being
 written, one export.
+
+Sections: the exports of a command - files that are still being written - one export.
 """
 
 from __future__ import annotations

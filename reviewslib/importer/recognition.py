@@ -2,6 +2,8 @@
 
 This module is pure; it knows no format. Its sections: digests and days, entries of
 stored reviews, keys, and the register that matches records by their keys.
+
+Sections: digests and days - entries of stored reviews, if the state has none - keys.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 A remark is said once, unless it has to be said until the owner has settled it: the
 state keeps digests of what was said. This module is pure. Its sections: lines, counts,
 what is said once, what is said until it is settled.
+
+Sections: lines - counts - what is said once - what is said until it is settled.
 """
 
 from __future__ import annotations

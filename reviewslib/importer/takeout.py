@@ -3,6 +3,8 @@
 Both have the same review objects; `add_reviews` is the one parser of them. This module
 is pure: it opens no file, reads no clock and does not know which reviews are stored.
 Its sections: members of a Takeout, documents, review objects, and what is no export.
+
+Sections: takeouts - documents - review objects - what is no export.
 """
 
 from __future__ import annotations

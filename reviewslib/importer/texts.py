@@ -2,6 +2,9 @@
 
 This module is pure; it knows no format of files and no review. No function takes longer
 than in proportion to its text.
+
+Sections: white space, and numbers that a spreadsheet has changed - HTML - damaged
+letters - Google's machine translation.
 """
 
 from __future__ import annotations

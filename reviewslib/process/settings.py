@@ -22,7 +22,7 @@ class BadSetting(ValueError):
     """An invalid setting; the text has its name, its value and what is expected."""
 
 
-# ---- Parsers of values; they raise BadSetting ----
+# ---- Parsers of values: they raise BadSetting ----
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 ON = ("on", "yes", "true", "1")

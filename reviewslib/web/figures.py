@@ -3,6 +3,8 @@
 Counts and ratings are text.
 
 This module must not know templates; how a bar is drawn is a macro of `macros.html`.
+
+Sections: counts and ratings - entries of the insights.
 """
 
 from __future__ import annotations

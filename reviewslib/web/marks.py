@@ -4,7 +4,7 @@ Whatever the text and the words are, the time is bounded: only the part of a tex
 is shown is looked through, and the marks of a text are counted. This module must not
 know pages.
 
-Sections: Excerpts - Occurrences
+Sections: excerpts - occurrences.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from reviewslib.dataset.contract import is_web_url
 from reviewslib.dataset.strict_json import Json
 from reviewslib.dataset.text import loosen
 
-# ---- Lengths in characters: every page stays small, whatever the files hold ----
+# ---- Lengths: in characters; every page stays small, whatever the files hold ----
 
 # A name or a label: longer ones fill a line of a phone three times.
 MAX_NAME = 80

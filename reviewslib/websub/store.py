@@ -422,7 +422,7 @@ def transaction_on(
         yield Transaction(connection)
 
 
-# ---- For the operator, also while the daemon runs ----
+# ---- For the operator: also while the daemon runs ----
 
 # The longest wait of a command for the daemon.
 OPERATOR_SECONDS = 10.0

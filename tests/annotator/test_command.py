@@ -1,4 +1,9 @@
-"""`reviewsd-insights` reads each review once, and loses nothing when it is stopped."""
+"""`reviewsd-insights` reads each review once, and loses nothing when it is stopped.
+
+Sections: what is written can be read again - from export to page - failures, stops, and
+changes at the same time - one review cannot make its words a name - options - what a
+run says - wrong options.
+"""
 
 import io
 import json

@@ -1,7 +1,7 @@
 """Prompts contain the texts of reviews alone and fit; proposals rest on what reviews say.
 
-Requests - Answers - Reviews of an author stay together - The vocabulary - What an
-annotations file may hold - The summary
+Sections: requests - answers - reviews of an author stay together - the vocabulary -
+what an annotations file may hold - the summary.
 """
 
 import json

@@ -1,6 +1,6 @@
 """How many reviews are answered, and the last 90 days beside the 90 before.
 
-Plain definition - Bounds - Where it is said
+Sections: plain definition - bounds - where it is said.
 """
 
 import json

@@ -1,6 +1,6 @@
 """The contract is a valid and complete document, and the program uses its values.
 
-The document - Parameters - Faults - Form - Completion
+Sections: the document - the shape - parameters - faults - form - completion.
 """
 
 import json

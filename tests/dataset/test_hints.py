@@ -2,7 +2,7 @@
 
 What hints say of ranges, names and phrases has a file of its own (test_hinting.py).
 
-Entries - Questions - Words - Names - Sentences - Truth
+Sections: entries - questions - words - names - sentences - truth.
 """
 
 import json

@@ -1,7 +1,8 @@
 """Counted insights follow their definitions, and nothing that the owner wrote is lost.
 
-Plain definition - The sample - Document - Mentions, examples and phrases - What the owner writes -
-Annotations - Validation
+Sections: plain definition, for reviews whose text is "Hana" or absent - the sample -
+document - mentions, examples and phrases - what the owner writes - annotations -
+validation.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Counted insights say in how many reviews with words somebody looked for what is counted.
 
-Plain definition - Cases - Where it is said
+Sections: plain definition - cases - where it is said.
 """
 
 from typing import Any

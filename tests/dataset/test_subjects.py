@@ -1,6 +1,7 @@
 """What reviews speak of: what a value of `mentions` means, and what a result says of it.
 
-Values - Results - Sentiment - Examples - Every figure equals what its link finds
+Sections: values - results - sentiment - examples - every figure equals what its link
+finds.
 """
 
 import calendar

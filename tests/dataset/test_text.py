@@ -1,6 +1,6 @@
 """Texts are compared as a reader compares them, and hostile text does not take longer.
 
-Folding - Names - Words - Aliases
+Sections: folding - names - words and their beginnings - aliases.
 """
 
 import pytest

@@ -1,6 +1,6 @@
 """What nobody has counted is not zero: it has no figure, and is not shown without words.
 
-Who counts - Which entries have no figure - Where they are not shown
+Sections: who counts - which entries have no figure - where they are not shown.
 """
 
 from datetime import UTC, datetime

@@ -1,4 +1,9 @@
-"""The command: exports become served data; a wrong file, flag or disk changes nothing."""
+"""The command: exports become served data; a wrong file, flag or disk changes nothing.
+
+Sections: a Takeout becomes a data set - what the owner has written stays - dry runs -
+insights - files of the data directory that stop a command - interruptions - usage -
+output - drop folder - the unit's own command.
+"""
 
 import contextlib
 import io

@@ -1,4 +1,9 @@
-"""Rows of tables become reviews, or are left out and named with their line."""
+"""Rows of tables become reviews, or are left out and named with their line.
+
+Sections: tables of known tools - cells - rows that are faulty - a scale that may be
+another - rows that agree in every cell - the same table again - comments of WordPress -
+reviews of Google Maps by Apify.
+"""
 
 import csv
 import io

@@ -1,4 +1,7 @@
-"""CSV in any western encoding becomes rows, and broken quotes are refused with their line."""
+"""CSV in any western encoding becomes rows, and broken quotes are refused with their line.
+
+Sections: encoding - rows - quotes - a file that was cut - a table that costs too much.
+"""
 
 import pytest
 from lab.export_lab import table

@@ -1,4 +1,8 @@
-"""Dates are read in the forms that people and tools write, and are never guessed."""
+"""Dates are read in the forms that people and tools write, and are never guessed.
+
+Sections: forms - days, moments, and times without a zone, on any machine - bounds, and
+the order of day and month - as tools and languages write them.
+"""
 
 import time
 from collections.abc import Iterator

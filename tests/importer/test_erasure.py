@@ -1,4 +1,9 @@
-"""Erased reviews and redacted words stay away, whatever later exports have (rule 8)."""
+"""Erased reviews and redacted words stay away, whatever later exports have (rule 8).
+
+Sections: a review of Google - the same review in tables of other tools - a row of a
+table - reviews of the owner's own - suppressed.txt - authors - copies of edited files -
+redaction - what is refused.
+"""
 
 import re
 

@@ -1,4 +1,8 @@
-"""Imports from Google's API: against a fake of it, over real sockets."""
+"""Imports from Google's API: against a fake of it, over real sockets.
+
+Sections: a run, and the next - listings that are not whole - questions about single
+reviews - the profile - order and kills.
+"""
 
 import json
 import subprocess

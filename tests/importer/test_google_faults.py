@@ -1,4 +1,7 @@
-"""Faults of imports from Google: one sentence each, and nothing that is nobody's business."""
+"""Faults of imports from Google: one sentence each, and nothing that is nobody's business.
+
+Sections: faults - what no output has.
+"""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,7 @@
-"""Imports from Google over TLS: certificates, a proxy, redirects, lists without an end."""
+"""Imports from Google over TLS: certificates, a proxy, redirects, lists without an end.
+
+Sections: certificates and proxies - answers that lead elsewhere, or nowhere.
+"""
 
 import json
 import sys

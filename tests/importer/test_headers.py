@@ -1,4 +1,8 @@
-"""The meaning of a column is known, or explained once, and never guessed."""
+"""The meaning of a column is known, or explained once, and never guessed.
+
+Sections: names - unknown headers - what else a table leaves open - what is remembered -
+status - names of customers.
+"""
 
 import json
 

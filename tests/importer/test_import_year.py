@@ -3,6 +3,8 @@
 The owner has two locations on Google, a tool's table with ids, and a guestbook kept by
 hand. Parts of exports come in any order; there are pages of the API, edits, removals,
 returns, renames, replies, erasures, redactions, lost state files and kills.
+
+Sections: how reviews are exported - the year.
 """
 
 import random

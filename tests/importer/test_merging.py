@@ -2,6 +2,8 @@
 
 `test_import_year.py` holds them all together against a plain definition; what stands here
 are single examples of rules 1 to 6. `test_report.py` has rule 10.
+
+Sections: the first six rules, one after the other.
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,8 @@
-"""Files of a drop folder are waited for, left out or refused; the others are imported."""
+"""Files of a drop folder are waited for, left out or refused; the others are imported.
+
+Sections: files that are still being written - files that are refused - what one file
+may cost.
+"""
 
 import os
 import zipfile

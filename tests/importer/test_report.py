@@ -1,4 +1,8 @@
-"""The report says what an owner wants to know, only what is true, and most of it once."""
+"""The report says what an owner wants to know, only what is true, and most of it once.
+
+Sections: edited - counts - said once, and until it is settled - tables that are
+probably whole.
+"""
 
 import json
 from pathlib import Path

@@ -1,4 +1,8 @@
-"""Google's exports are told by their content; what is none is named with its kind."""
+"""Google's exports are told by their content; what is none is named with its kind.
+
+Sections: the words of a review - when a Takeout was made - what is no export - records
+that are faulty - any bytes.
+"""
 
 from pathlib import Path
 from typing import Any

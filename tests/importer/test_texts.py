@@ -1,4 +1,7 @@
-"""Texts are kept as customers wrote them: no markup, no damage unnoticed, no machine."""
+"""Texts are kept as customers wrote them: no markup, no damage unnoticed, no machine.
+
+Sections: Google's translation - damage - HTML - numbers and names.
+"""
 
 import pytest
 

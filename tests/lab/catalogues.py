@@ -1,6 +1,8 @@
 """The catalogues of the pages' languages: the template, the shipped files, and a pseudo-language.
 
 Babel extracts the messages and knows how the languages of the world write (CLDR).
+
+Sections: the template - the shipped files - a pseudo-language.
 """
 
 from collections.abc import Iterator

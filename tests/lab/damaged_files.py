@@ -3,6 +3,8 @@
 `python tests/lab/damaged_files.py 20000` imports so many under a limit of 1 GB, and
 names each that ends in another way than a report, a question or a refusal, or takes too
 long.
+
+Sections: files before the damage - damage - import.
 """
 
 import io

@@ -2,6 +2,8 @@
 
 It keeps to what is documented: requests, pages, tokens, errors and `Date`. A test changes
 its attributes between runs; what it was asked stands in `requests`.
+
+Sections: words of the fake - Google - a shop - a proxy on the way.
 """
 
 import json

@@ -1,4 +1,7 @@
-"""The daemon with a hub that may call real callbacks, and an operator."""
+"""The daemon with a hub that may call real callbacks, and an operator.
+
+Sections: the daemon - subscriptions - the operator.
+"""
 
 import json
 from collections.abc import Iterator

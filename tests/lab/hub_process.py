@@ -7,6 +7,8 @@ The callbacks are in the process. What happens to them, and each accepted form, 
 line of the file "diary" beside STATE, so that it survives the process.
 
 Sections, in order: The diary - Callbacks - Kills - Stories
+
+Sections: the diary - callbacks - kills - stories.
 """
 
 from __future__ import annotations

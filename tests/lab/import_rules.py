@@ -3,6 +3,9 @@
 It uses the reviews that were written and the files that were imported. It uses no
 digest, no file of the data directory and no code of the importer. Its sections: what
 was written, what an import brings, what is stored.
+
+Sections: what customers and the owner have written - what an import brings - what is
+stored.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,6 +1,6 @@
 """Small data files, changes of these files, and the documents made of them.
 
-Contract - Files - Datasets - Good files - Changes - Rules
+Sections: contract - files - datasets - good files - changes - rules.
 """
 
 import copy

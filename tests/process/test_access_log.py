@@ -1,4 +1,7 @@
-"""The access log: what its lines say. No server: a request is an ASGI scope."""
+"""A request is one line of the access log, which no request can forge.
+
+No server: a request is an ASGI scope.
+"""
 
 import asyncio
 import logging

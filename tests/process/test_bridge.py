@@ -1,4 +1,4 @@
-"""The bridge: one response to a request, one thread for what takes time.
+"""Each request gets one response, what takes time has one thread, and who has left costs nothing.
 
 No server: a request is an ASGI scope, and a peer is a function that stays or leaves.
 

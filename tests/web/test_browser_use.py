@@ -1,6 +1,6 @@
 """The pages in a real browser, as they are seen and used: layout, keyboard, commands.
 
-Layout - Use
+Sections: layout - use.
 """
 
 import json

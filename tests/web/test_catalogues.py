@@ -2,7 +2,7 @@
 
 A new `languages/TAG.po` is tested without a new test. CLDR, the repository of how languages write, is Babel's.
 
-The template - Messages - The language - The reader
+Sections: the template - messages - the language, as CLDR has it - the reader.
 """
 
 import re

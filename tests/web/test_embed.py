@@ -3,7 +3,7 @@
 `test_snapshots.py` shows what they contain, `test_browser.py` how they look on another website, and
 `test_pages.py` that no text becomes markup.
 
-Badge - Frame - Responses
+Sections: badge - frame - responses.
 """
 
 import re

@@ -2,7 +2,7 @@
 
 `feed_rules.py` has the demands of the two specifications, one by one; whole feeds are in `test_snapshots.py`.
 
-Content - Any text - Ids and addresses - Dates - Readers
+Sections: content - any text - ids and addresses - dates - readers.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 That each linked figure equals what its link finds is in `test_pages.py`.
 
-Home page - How the figures were made - Lists - The form
+Sections: home page - how the figures were made - lists - the form.
 """
 
 import copy

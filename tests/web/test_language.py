@@ -2,7 +2,7 @@
 
 That a catalogue is whole is in `test_catalogues.py`.
 
-The choice - Messages - Numbers, days and lists - Pages - The badge - Reloads
+Sections: the choice - messages - numbers, days and lists - pages - the badge - reloads.
 """
 
 import json

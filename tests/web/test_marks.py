@@ -1,6 +1,6 @@
 """Words of a search are marked where a reader finds them, in bounded time, and never become markup.
 
-Excerpts - Occurrences - Bounds
+Sections: excerpts - occurrences - bounds.
 """
 
 from itertools import pairwise

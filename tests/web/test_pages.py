@@ -2,7 +2,8 @@
 
 Whole documents are in `test_snapshots.py`, their look in `test_browser.py`; here is what holds for any data.
 
-Pages - Text of the data - Values - Figures - What depends on the data - Policies - Texts for programs
+Sections: pages as strings, and their tags - text of the data - values - figures - what
+depends on the data - links - texts for programs.
 """
 
 import html

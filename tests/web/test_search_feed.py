@@ -1,6 +1,7 @@
 """The feed of a search, as a feed reader and a person see it.
 
-Sections: readers - what it has - what it says - faults - pages that lead to it.
+Sections: readers - what it has - what it says - faults - pages that lead to it - a
+reader that people use.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Which callback URLs are accepted, and what the operator may select.
+"""A callback is an https URL of the public internet; the operator selects hosts or domains.
 
 Sections: callback URLs - refusals - addresses - selection by the operator.
 """

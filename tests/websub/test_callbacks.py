@@ -1,4 +1,6 @@
-"""The HTTPS client against real callbacks on 127.0.0.1.
+"""No callback holds a thread, reaches an inner address, or puts its words into the log.
+
+The client asks real callbacks on 127.0.0.1.
 
 Sections: bad answers - deliveries - verifications - slow and broken peers - names -
 our own faults - signs of life - addresses - certificates - what is sent.

@@ -1,4 +1,4 @@
-"""The order in which due rows get a thread."""
+"""Due rows get a thread in one order: the quick before the slow, subscribers before strangers."""
 
 from __future__ import annotations
 

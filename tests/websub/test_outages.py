@@ -1,4 +1,4 @@
-"""Which silence is one of our own side."""
+"""Silence of three is an outage of our own side, until anybody answers."""
 
 from __future__ import annotations
 

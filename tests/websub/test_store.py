@@ -1,6 +1,6 @@
-"""The store of the hub: its rows, what is due, and its errors when the disk fails.
+"""The store keeps what it was told, finds what is due, and says in one line what ails it.
 
-Rows - What is due - Trouble - Coming and going - For the operator
+Sections: rows - what is due - trouble - coming and going - for the operator.
 """
 
 from __future__ import annotations

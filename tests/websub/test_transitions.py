@@ -1,6 +1,6 @@
-"""What may happen to the rows of a pair, where the model of `test_hub_machine.py` is too coarse.
+"""Each outcome has one consequence, where the model of `test_hub_machine.py` is too coarse.
 
-The table - Notices - Requests - Leases - Claims - Retry-After
+Sections: the table - notices - requests - leases - claims - Retry-After.
 """
 
 from __future__ import annotations
