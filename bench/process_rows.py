@@ -48,7 +48,7 @@ def reload(lab: Lab) -> Iterator[Figure]:
 
 
 # The caches are full after a second, and freed pages are given back.
-SETTLE_SECONDS = 2
+REST_SECONDS = 2
 
 
 def memory(lab: Lab) -> Iterator[Figure]:
@@ -61,7 +61,7 @@ def memory(lab: Lab) -> Iterator[Figure]:
             for coding in ("identity", "gzip"):
                 fetch(ours, "/reviews.json", accept_encoding=coding)
             rate(ours, 1, template=UNSEEN_SEARCH)
-            time.sleep(SETTLE_SECONDS)
+            time.sleep(REST_SECONDS)
             resident = memory_mb(ours.pid)
         yield Figure(f"resident memory, {name}", resident, "MB", budget_mb)
 
@@ -75,7 +75,7 @@ def unread(lab: Lab) -> Iterator[Figure]:
     beside = f"{UNREAD} unread answers of 10,000 reviews"
     with lab.daemon(lab.data(10_000)) as ours:
         fetch(ours, "/reviews.json")
-        time.sleep(SETTLE_SECONDS)
+        time.sleep(REST_SECONDS)
         before = memory_mb(ours.pid)
         with (
             probe(ours, PREPARED) as latencies,

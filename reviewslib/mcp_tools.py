@@ -498,7 +498,7 @@ INSTRUCTIONS = (
 # ---- Declarations: entries of tools/list ----
 
 Placeholders = Mapping[str, str]  # words from the data, by placeholder
-ANNOTATIONS = {
+READ_ONLY = {
     "readOnlyHint": True,
     "destructiveHint": False,
     "idempotentHint": True,
@@ -522,7 +522,7 @@ def declaration(
         "inputSchema": input_schema(parameters),
         "outputSchema": plain_schema(document, tool.output),
         # Clients of 2025-03-26 look for the title here.
-        "annotations": {"title": tool.title, **ANNOTATIONS},
+        "annotations": {"title": tool.title, **READ_ONLY},
     }
 
 

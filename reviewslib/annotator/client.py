@@ -30,7 +30,7 @@ from reviewslib.terminal import CommandFailed
 
 # A batch and its parsed answer; or a batch that cannot be halved, mostly one review,
 # and the reason why it has no answer.
-Outcome = tuple[ReviewObjects, Json | BadAnswer]
+BatchOutcome = tuple[ReviewObjects, Json | BadAnswer]
 
 # ---- The server ----
 
@@ -148,7 +148,7 @@ class Client:
         reviews: ReviewObjects,
         parallel: int,
         waiting: Callable[[], None],
-    ) -> Iterator[Outcome]:
+    ) -> Iterator[BatchOutcome]:
         """Ask the model about all reviews; a batch without a usable answer is halved.
 
         While no answer comes, `waiting` is called from time to time. Raises

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from reviewslib import files
 from reviewslib.annotator import prompts
-from reviewslib.annotator.client import Client, Outcome
+from reviewslib.annotator.client import BatchOutcome, Client
 from reviewslib.annotator.prompts import BadAnswer, Prompt
 from reviewslib.dataset import counting, mentions
 from reviewslib.dataset.contract import shipped_contract
@@ -193,7 +193,9 @@ class Reading:
             " or move its entries."
         )
 
-    def _outcomes(self, prompt: Prompt, reviews: ReviewObjects) -> Iterator[Outcome]:
+    def _outcomes(
+        self, prompt: Prompt, reviews: ReviewObjects
+    ) -> Iterator[BatchOutcome]:
         """The outcomes of a prompt; the progress is reported after each."""
         progress = Progress(len(reviews), self._clock)
         try:

@@ -19,7 +19,12 @@ from reviewslib.dataset.contract import Contract, quoted
 from reviewslib.dataset.text import fold
 from reviewslib.faults import Fault
 from reviewslib.importer import dates, stars, texts
-from reviewslib.importer.csv_text import Row, check_last_row, decoded_text, read_rows
+from reviewslib.importer.csv_text import (
+    TableRow,
+    check_last_row,
+    decoded_text,
+    read_rows,
+)
 from reviewslib.importer.dates import DateFormat
 from reviewslib.importer.exports import Export, Record, ReviewInFile
 from reviewslib.importer.headers import (
@@ -47,7 +52,7 @@ class Table:
     export: Export
     header: Header
     time: str  # T of the export, in UTC
-    rows: list[Row]
+    rows: list[TableRow]
     fields: list[Fields]  # of the rows
     formats: Mapping[str, DateFormat] = field(default_factory=dict)  # of columns
     statuses: dict[bool, Counter[str]] = field(  # words, by whether they mean shown
@@ -80,7 +85,7 @@ def read_csv(
     return export.finish()
 
 
-def _table(export: Export, rows: Sequence[Row], time: str) -> Table:
+def _table(export: Export, rows: Sequence[TableRow], time: str) -> Table:
     """Raises BadData and NeedsDecision."""
     names = [clean_line(name) for name in rows[0].cells]
     if sum(map(bool, names)) < len(REQUIRED):
@@ -214,7 +219,7 @@ def _leave_out_doubled_rows(table: Table) -> None:
     Rows without a name or words stay: two customers may give five stars on one day.
     """
     first = set[tuple[str, ...]]()
-    rows = list[Row]()
+    rows = list[TableRow]()
     kept = list[Fields]()
     for row, fields in zip(table.rows, table.fields, strict=True):
         cells = tuple(row.cells)
@@ -271,7 +276,7 @@ def _answers(table: Table) -> dict[str, Fields]:
 
 def _take_out_answers(table: Table) -> list[Fields]:
     """The fields of rows that answer others; the table keeps the reviews."""
-    rows = list[Row]()
+    rows = list[TableRow]()
     reviews = list[Fields]()
     answers = list[Fields]()
     for row, fields in zip(table.rows, table.fields, strict=True):
@@ -336,7 +341,7 @@ def _why_left_out(answer: Fields, names: set[str], ids: set[str]) -> str:
 # ---- Rows ----
 
 
-def _read_row(record: Record, row: Row, fields: Fields, table: Table) -> str:
+def _read_row(record: Record, row: TableRow, fields: Fields, table: Table) -> str:
     """Fill in dates and content, none without stars; the author.
 
     Raises BadRecord and NeedsDecision.

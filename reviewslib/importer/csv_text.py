@@ -33,7 +33,7 @@ MAX_SEPARATORS = 10_000
 MAX_CELL_CHARACTERS = LARGEST_REVIEW_BYTES
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """A row that is not empty."""
 
     line: int  # the number of its first line
@@ -82,7 +82,7 @@ DELIMITERS = ",;\t"
 SEPARATOR_LINE = re.compile(r'"?sep=(.)"?\s*', re.IGNORECASE)
 
 
-def read_rows(text: str, file: str) -> list[Row]:
+def read_rows(text: str, file: str) -> list[TableRow]:
     """The rows of a table; the first is its header.
 
     A quote may be doubled, as the standard has it, or have a backslash before it, as
@@ -100,7 +100,7 @@ def read_rows(text: str, file: str) -> list[Row]:
         raise refused(f"{file} line {first.line}", first.reason) from None
 
 
-def check_last_row(text: str, rows: list[Row], file: str) -> None:
+def check_last_row(text: str, rows: list[TableRow], file: str) -> None:
     """Raises NeedsDecision if the file seems to be cut in its last line."""
     last = rows[-1]
     if text[-1] in "\r\n" or len(last.cells) >= len(rows[0].cells):
@@ -113,9 +113,9 @@ def check_last_row(text: str, rows: list[Row], file: str) -> None:
     raise NeedsDecision(lines)
 
 
-def _parsed(text: str, file: str, escape: str | None) -> list[Row]:
+def _parsed(text: str, file: str, escape: str | None) -> list[TableRow]:
     """Raises BadData and _BrokenQuotes."""
-    rows = list[Row]()
+    rows = list[TableRow]()
     for row, lines_below in _split(text, file, escape):
         _check_row(row, rows, lines_below, file)
         if any(map(str.strip, row.cells)):
@@ -125,7 +125,7 @@ def _parsed(text: str, file: str, escape: str | None) -> list[Row]:
     return rows
 
 
-def _split(text: str, file: str, escape: str | None) -> Iterator[tuple[Row, int]]:
+def _split(text: str, file: str, escape: str | None) -> Iterator[tuple[TableRow, int]]:
     """Each row, and the number of lines that it has below its first one.
 
     Raises BadData and _BrokenQuotes.
@@ -144,10 +144,12 @@ def _split(text: str, file: str, escape: str | None) -> Iterator[tuple[Row, int]
         except csv.Error as error:
             last = skipped + reader.line_num
             raise _BrokenQuotes(line, last - line, str(error)) from None
-        yield Row(line, cells), skipped + reader.line_num - line
+        yield TableRow(line, cells), skipped + reader.line_num - line
 
 
-def _check_row(row: Row, rows: list[Row], lines_below: int, file: str) -> None:
+def _check_row(
+    row: TableRow, rows: list[TableRow], lines_below: int, file: str
+) -> None:
     """Raises BadData and _BrokenQuotes."""
     if len(row.cells) > MAX_CELLS:
         reason = f"more than {MAX_CELLS:,} cells in a row"

@@ -173,7 +173,7 @@ PART_BYTES = 40 * 1024
 # Of one response, before the event loop serves other peers.
 PARTS_IN_A_ROW = 16
 # Different header fields of responses, of which a few dozen are frequent.
-KEPT_FIELDS = 256
+KEPT_ENCODED_FIELDS = 256
 
 
 def start_message(status: int, headers: Headers) -> Message:
@@ -195,7 +195,7 @@ def _encoded(field: tuple[str, str]) -> tuple[bytes, bytes]:
     return name.encode("latin-1"), value.encode("latin-1")
 
 
-_kept_encoded = lru_cache(maxsize=KEPT_FIELDS)(_encoded)
+_kept_encoded = lru_cache(maxsize=KEPT_ENCODED_FIELDS)(_encoded)
 
 
 def body_message(part: bytes, has_more: bool) -> dict[str, Any]:
