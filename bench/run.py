@@ -13,6 +13,7 @@ Sections: the command line - rounds - the report.
 
 import argparse
 import http.client
+import os
 import platform
 import resource
 import shlex
@@ -66,6 +67,8 @@ def main() -> int:
     options = command_line().parse_args()
     # It runs every `finally`, which stops the servers.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # The servers keep what they compile, as an installation does.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # The servers inherit the limit.
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -7,3 +7,8 @@ Those are `reviewsd.py`, `hub.py` and `mcp_rpc.py`.
 service. `importer` and `annotator` make data files. The library imports no entry
 module.
 """
+
+import time
+
+# When the first module was imported.
+IMPORTED_AT = time.time()

@@ -5,18 +5,23 @@ This module reads files of the package.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from importlib import resources
+from importlib.metadata import version
+from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 from typing import NamedTuple
 
 from jinja2 import Environment
 
+from reviewslib import IMPORTED_AT
 from reviewslib.dataset.contract import Contract, shipped_contract
 from reviewslib.files import last_change
 from reviewslib.messages import (
     Headers,
 )
+from reviewslib.web.compiled_templates import CompiledTemplates
 from reviewslib.web.language import Languages, read_languages
 from reviewslib.web.policies import policies_by_path
 from reviewslib.web.templating import load_templates
@@ -43,14 +48,44 @@ def load_program_files(package: Path = PACKAGE) -> ProgramFiles:
 
     The newest file of `package` dates it.
     """
-    files = [file for file in package.rglob("*") if file.is_file()]
-    templates = load_templates(package / "web" / "templates")
-    # The interpreter writes its compiled files whenever it likes.
-    changes = [last_change(file) for file in files if file.suffix != ".pyc"]
+    # The interpreter writes its compiled files, and we ours, whenever they like.
+    files = sorted(
+        file for file in package.rglob("*") if file.is_file() and file.suffix != ".pyc"
+    )
+    changed = max(map(last_change, files))
+    directory = package / "web" / "templates"
+    templates = load_templates(directory, _compiled(directory, files, changed))
     return ProgramFiles(
         contract=shipped_contract(),
         templates=templates,
         languages=read_languages(package / "web" / "languages"),
         policies=policies_by_path(templates),
-        changed=max(changes),
+        changed=changed,
     )
+
+
+# A file system may date a change by the last tick of the kernel's clock.
+TICK_SECONDS = 0.01
+
+
+def _compiled(
+    directory: Path, files: Iterable[Path], changed: float
+) -> CompiledTemplates | None:
+    """The compiled templates that this program may use and make.
+
+    None if it has changed since it was imported: what runs may not be what is in its
+    files.
+    """
+    if changed > IMPORTED_AT - TICK_SECONDS:
+        return None
+    return CompiledTemplates(directory, _makers(files))
+
+
+def _makers(files: Iterable[Path]) -> bytes:
+    """A digest of what compiles templates: interpreter, libraries, and our `files`."""
+    makers = sha256(MAGIC_NUMBER)
+    for library in ("jinja2", "markupsafe"):
+        makers.update(version(library).encode())
+    for file in files:
+        makers.update(sha256(file.read_bytes()).digest())
+    return makers.digest()
