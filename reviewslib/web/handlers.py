@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 from urllib.parse import parse_qsl
 
 from reviewslib import links
@@ -291,6 +291,11 @@ def embed_content(call: Call) -> Content:
     values = forgiving_values(parameters, query_pairs(call.request))
     body = frame(call.snapshot.site, **values)
     return Content(body, HTML_TYPE, policy=call.program.policies[links.EMBED_PATH])
+
+
+def no_frame_response(call: Call) -> NoReturn:
+    """Raises HttpError 404, also for browsers, which show no page inside a frame."""
+    raise HttpError(404, f"There is no frame at {echo(call.request.path)}.")
 
 
 # ---- Health ----

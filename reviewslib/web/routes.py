@@ -28,6 +28,7 @@ from reviewslib.web.handlers import (
     list_content,
     mcp_refusal,
     mcp_response,
+    no_frame_response,
     review_content,
     search_content,
     search_feed_content,
@@ -104,7 +105,7 @@ ROUTES: dict[str, Route] = {
     links.REVIEW_PATH + "{id}": computed(review_content, variant=by_type),
     links.EMBED_PATH: computed(embed_content, variant=by_query, refuse=embed_refusal),
     # A frame with a wrong address shows a frame, not JSON, on the owner's website.
-    links.EMBED_PATH + "/{rest}": at_once(unknown_path_response, refuse=embed_refusal),
+    links.EMBED_PATH + "/{rest}": at_once(no_frame_response, refuse=embed_refusal),
     links.HEALTH_PATH: at_once(health_response),
     links.MCP_PATH: MCP_ROUTE,
     # Some clients add the slash.

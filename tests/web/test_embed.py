@@ -190,6 +190,7 @@ def test_any_website_may_show_the_badge() -> None:
         ("GET /embed?limit=x&limit=y&%ff=%ff", {}, 200),
         ("HEAD /embed", {}, 200),
         ("GET /embed/x", {}, 404),
+        ("GET /embed/x", {"accept": "text/html"}, 404),
         (f"GET /embed?mentions_service={'x' * 3000}", {}, 200),
         ("POST /embed", {}, 405),
         ("GET /embed", {"host": "a/b"}, 400),
