@@ -209,23 +209,32 @@ def test_a_name_does_not_turn_what_stands_beside_it(foreign_words: Dataset) -> N
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def words_of_the_badge(language: str) -> ET.Element:
+def badge_in(language: str) -> ET.Element:
     business = {"name": "A", "language": language}
     templates = templates_in(TEMPLATES, read_languages(DIRECTORY).of(language))
     site = site_of(templates, dataset_of(a_file(review(), business=business)), URLS)
-    (text,) = ET.fromstring(badge(site)).findall(f"{SVG}text")
-    return text
+    return ET.fromstring(badge(site))
 
 
-def test_the_words_of_the_badge_begin_at_the_same_place_in_any_direction() -> None:
-    text = words_of_the_badge("en")
-    mirrored_text = words_of_the_badge("he")
+@pytest.mark.parametrize(
+    ("language", "direction", "left_side"),
+    [
+        pytest.param("en", None, None, id="from left to right"),
+        # The end of such a line is its left side.
+        pytest.param("he", "rtl", "end", id="from right to left"),
+    ],
+)
+def test_the_words_of_the_badge_stand_right_of_its_stars(
+    language: str, direction: str | None, left_side: str | None
+) -> None:
+    picture = badge_in(language)
 
-    # The end of a line from right to left is its left side.
-    assert text.get("text-anchor") is None
-    assert mirrored_text.get("direction") == "rtl"
-    assert mirrored_text.get("text-anchor") == "end"
-    assert text.get("x") == mirrored_text.get("x")
+    (text,) = picture.findall(f"{SVG}text")
+    (stars,) = picture.findall(f"{SVG}svg")
+    right_end = float(stars.get("x", "")) + float(stars.get("width", ""))
+    assert text.get("direction") == direction
+    assert text.get("text-anchor") == left_side
+    assert float(text.get("x", "")) > right_end
 
 
 # ---- Ways on ----
