@@ -13,12 +13,15 @@ from reviewslib.messages import Response
 # Our own, those of this machine, and those that the operator allows.
 ADMITTED = [BASE_URL, "https://reviews.example:443", "HTTPS://Reviews.Example"]
 ADMITTED += ["http://localhost", "http://localhost:6274", "https://127.0.0.1:9103"]
-ADMITTED += ["http://[::1]:3000", "https://app.example", "vscode-webview://panel"]
+ADMITTED += ["HTTP://LocalHost:6274", "http://[::1]:3000"]
+ADMITTED += ["https://app.example", "vscode-webview://panel"]
 ALLOWING = endpoint("https://app.example:443", "vscode-webview://panel")
 
 STRANGERS = ["null", "", "*", "https://evil.example"]
 # Another scheme or port.
 STRANGERS += ["http://reviews.example", "https://reviews.example:8443"]
+# Of other schemes than those of the web nobody knows that case does not matter.
+STRANGERS += ["vscode-webview://Panel"]
 # A known name inside of another one.
 STRANGERS += ["https://reviews.example.evil.example"]
 STRANGERS += ["https://evil.example/https://reviews.example"]

@@ -1,7 +1,8 @@
 """What the MCP endpoint refuses, with which status, code and reason.
 
 Sections: bodies - HTTP - messages - requests of the initialize era - unserved versions -
-stateless requests - mirrored fields - errors outside the endpoint.
+stateless requests - mirrored fields - what a refusal repeats - errors outside the
+endpoint.
 """
 
 import base64
@@ -27,7 +28,8 @@ from lab.mcp_requests import (
     send,
     stateless,
 )
-from lab.mcp_sample import Object
+from lab.mcp_sample import Object, descriptions, toolbox_with
+from lab.small_files import a_file, review
 
 from reviewslib.mcp_tools import TOOLS
 from reviewslib.messages import Response
@@ -237,6 +239,19 @@ def test_an_unknown_tool_is_named_with_those_that_are_known(
     check_refusal(response, 200, INVALID_PARAMS, f"unknown tool {reason}", id=1)
 
 
+def test_a_tool_that_is_not_listed_is_not_offered_either() -> None:
+    nothing_said = toolbox_with(a_file(review()))
+    fields = {"content-type": "application/json"}
+
+    response = ENDPOINT.handle(
+        "POST", fields.get, json.dumps(call("zzz")).encode(), nothing_said
+    )
+
+    listed = ", ".join(descriptions(nothing_said))
+    message = f"unknown tool zzz; the known ones are {listed}"
+    check_refusal(response, 200, INVALID_PARAMS, message, id=1)
+
+
 @pytest.mark.parametrize("arguments", [5, [], False], ids=json.dumps)
 def test_arguments_are_an_object(arguments: Any) -> None:
     response = send(call("get_business", arguments))
@@ -429,6 +444,33 @@ def test_a_name_in_base64_that_no_tool_has_is_unknown(name: str) -> None:
 
     message = f"unknown tool {name}{KNOWN_TOOLS}"
     check_refusal(response, 400, INVALID_PARAMS, message, id=1)
+
+
+# ---- What a refusal repeats ----------------------------------------------------------
+
+LONG = "x" * 10_000
+# As much as the whole of a message of ours, and of a value in it.
+MAX_REFUSAL_BYTES = 1000
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        pytest.param(stateless("tools/list", mcp_method=LONG), id="a header field"),
+        pytest.param(stateless("tools/call", {"name": LONG}), id="a name of no tool"),
+        pytest.param(stateless(LONG), id="a method"),
+        pytest.param({"body": request(LONG)}, id="a method of the initialize era"),
+        pytest.param(
+            stateless("tools/list", {"_meta": claims(LONG)}, mcp_protocol_version=LONG),
+            id="a version",
+        ),
+    ],
+)
+def test_of_what_is_too_long_a_refusal_repeats_the_beginning(refused: Object) -> None:
+    response = send(**refused)
+
+    assert "error" in json.loads(response.body)
+    assert len(response.body) < MAX_REFUSAL_BYTES
 
 
 # ---- Errors outside the endpoint -----------------------------------------------------

@@ -430,6 +430,18 @@ def test_where_no_question_matches_others_are_named() -> None:
     assert found["hints"] == [entry["question"] for entry in INSIGHTS["faq"]]
 
 
+def test_of_many_questions_twenty_are_named() -> None:
+    faq = [
+        {"question": f"Question {number}?", "answer": "-", "review_ids": []}
+        for number in range(100)
+    ]
+    toolbox = toolbox_with(a_file(review()), {"faq": faq})
+
+    found = structured("get_faq", {"query": "zzz"}, toolbox)
+
+    assert found["hints"] == [entry["question"] for entry in faq[:20]]
+
+
 def test_questions_with_most_of_the_words_come_first() -> None:
     faq = [
         {"question": "Time?"},
