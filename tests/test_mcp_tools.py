@@ -353,6 +353,16 @@ def test_an_unknown_topic_lists_the_known_ones() -> None:
     assert "parking-and-access (Parking and access)" in told
 
 
+def test_a_service_that_only_reviews_name_has_no_insights() -> None:
+    massage = {"id": "massage", "label": "Massage", "mention_count": 1}
+    file = a_file(review(mentioned_services=["sauna"]))
+    toolbox = toolbox_with(file, {"entities": {"services": [massage]}})
+
+    told = text_of_failure("get_service", {"service": "sauna"}, toolbox)
+
+    assert told.endswith(". Known services: massage (Massage)")
+
+
 # ---- How much was read ----
 
 HALF_READ = {"read_count": 60, "worded_count": 142}
