@@ -126,7 +126,8 @@ class Reading:
         batches = prompt.batches(reviews, self._model)
         requests = [prompt.request(batch, self._model) for batch in batches]
         if requests:
-            say(*json.dumps(requests[0], indent=1).splitlines())
+            text = json.dumps(requests[0], indent=1, ensure_ascii=False)
+            say(*text.splitlines())
         characters = sum(map(prompts.characters, requests))
         say(
             f"{len(requests)} requests, {characters} characters,"
