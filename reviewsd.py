@@ -53,6 +53,7 @@ from reviewslib.process.settings import (
     flag_name,
     listing,
     read_settings,
+    stray_variables,
 )
 from reviewslib.release import VERSION
 from reviewslib.terminal import (
@@ -520,6 +521,9 @@ def perform(options: Mapping[str, Any]) -> int:
         return subscriptions(settings)
     if options["unsubscribe"] is not None:
         return unsubscribe(settings, options["unsubscribe"])
+    # A misspelt base URL would otherwise be noticed by readers first.
+    for stray in stray_variables(os.environ):
+        log.warning("%s", stray)
     run(settings)
 
 

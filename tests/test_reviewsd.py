@@ -317,6 +317,15 @@ def test_the_log_of_a_start_says_what_is_absent_what_is_loaded_and_where(
     assert listening.startswith(f"reviewsd {reviewsd.VERSION} listens on http://")
 
 
+def test_the_log_of_a_start_names_a_misspelt_variable(tmp_path: Path) -> None:
+    misspelt = {"REVIEWSD_BASEURL": "https://a.example"}
+
+    with running_daemon(*write_reviews(tmp_path), **misspelt) as service:
+        log = service.log()
+
+    assert "REVIEWSD_BASEURL is not the variable of a setting; did you mean" in log
+
+
 @pytest.mark.slow
 def test_a_hundred_thousand_reviews_load_in_2_gb(tmp_path: Path) -> None:
     words = "Kind people and no waiting, back without pain since March. " * 6

@@ -13,6 +13,7 @@ import argparse
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -310,8 +311,19 @@ def listing(
     yield "\nSettings:"
     for name, source in sources.items():
         yield f"  {flag_name(name)} {setting_text(getattr(settings, name))} ({source})"
-    known = {variable_name(name) for name in sources}
+    for stray in stray_variables(environ):
+        yield f"warning: {stray}"
+
+
+def stray_variables(environ: Mapping[str, str]) -> Iterator[str]:
+    """A line for each variable that is named like ours and belongs to no setting."""
+    prefix = variable_name("")
+    known = [variable_name(setting.name)[len(prefix) :] for setting in fields(Settings)]
     for variable in sorted(environ):
-        is_ours = variable.startswith(variable_name(""))
-        if is_ours and variable not in known:
-            yield f"warning: {variable} is not the variable of a setting"
+        name = variable.removeprefix(prefix)
+        if name == variable or name in known:
+            continue
+        line = f"{variable} is not the variable of a setting"
+        for similar in get_close_matches(name, known, n=1):
+            line += f"; did you mean {prefix}{similar}?"
+        yield line

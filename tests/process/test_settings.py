@@ -20,6 +20,7 @@ from reviewslib.process.settings import (
     listing,
     read_settings,
     setting_text,
+    stray_variables,
     variable_name,
 )
 
@@ -330,6 +331,15 @@ def test_the_listing_warns_of_variables_that_belong_to_no_setting() -> None:
     assert lines[2:] == [
         "warning: REVIEWSD_ is not the variable of a setting",
         "warning: REVIEWSD_X is not the variable of a setting",
+    ]
+
+
+def test_a_misspelt_variable_is_named_with_the_one_that_was_meant() -> None:
+    lines = list(stray_variables({"REVIEWSD_BASEURL": "https://a.example"}))
+
+    assert lines == [
+        "REVIEWSD_BASEURL is not the variable of a setting; "
+        "did you mean REVIEWSD_BASE_URL?"
     ]
 
 
