@@ -280,7 +280,7 @@ def left_out(
     unknown = _unknown_in(reviews, by_owner, vocabulary, NAME_KEYS)
     unknown += _unknown_in(reviews, by_model, vocabulary, dict.fromkeys(KINDS, "id"))
     for name, count in sorted(unknown.items()):
-        yield f"{name} has no entry and is not counted, in {count} review(s)"
+        yield f"{name} has no entry and is not counted; reviews: {count}"
     misquoted = list[str]()
     for per_review in (by_owner, by_model):
         for review in reviews:

@@ -381,7 +381,7 @@ def _unknown_ids(insights: Object, reviews: Sequence[Object]) -> Iterator[str]:
     ids = _ids_in_insights(insights)
     unknown = sorted(ids.difference(review["id"] for review in reviews))
     if unknown:
-        named = f"{INSIGHTS_FILE} names {len(unknown)} review(s) that are not served"
+        named = f"{INSIGHTS_FILE} names reviews that are not served, {len(unknown)}"
         yield f"{named}: {_first_three(unknown)}"
     if len(unknown) > len(ids) / 2:
         reason = "most ids in it are not served"
@@ -409,7 +409,7 @@ def _differing_counts(insights: Object, subjects: Subjects) -> Iterator[str]:
             differing.append(f"{name} {count} (the reviews: {found})")
     if differing:
         others = f"{INSIGHTS_FILE} counts other reviews than mention its entries"
-        yield f"{others}, {len(differing)} time(s): {_first_three(differing)}"
+        yield f"{others}, {len(differing)}: {_first_three(differing)}"
 
 
 def _counts(

@@ -164,7 +164,10 @@ def _write_what_changed(
     is_changed = merged.document != stored.document
     if is_changed:
         check_size(REVIEWS_FILE, reviews)
-        warnings = load(contract, reviews, stored.insights, ServiceUrls()).warnings
+        # Insights that are counted again in a moment are not worth a warning.
+        is_counted = counting.is_wanted(counted_contents(options))
+        insights = None if is_counted else stored.insights
+        warnings = load(contract, reviews, insights, ServiceUrls()).warnings
         lines += [f"warning: {warning}" for warning in warnings]
     if not options.dry_run:
         write_import(options.data, stored, merged, reviews if is_changed else None)

@@ -21,13 +21,13 @@ COUNTS = [
     pytest.param({"mention_count": None}, [], id="uncounted"),
     pytest.param(
         {"mention_count": 3},
-        [f'{DIFFERING}, 1 time(s): "aspects/wait" 3 (the reviews: 2)'],
+        [f'{DIFFERING}, 1: "aspects/wait" 3 (the reviews: 2)'],
         id="another number",
     ),
     pytest.param(
         {"mention_count": 0, "negative_count": 2},
         [
-            f'{DIFFERING}, 2 time(s): "aspects/wait" 0 (the reviews: 2),'
+            f'{DIFFERING}, 2: "aspects/wait" 0 (the reviews: 2),'
             ' "aspects/wait" negative 2 (the reviews: 1)'
         ],
         id="a sentiment",
@@ -50,7 +50,7 @@ def test_three_differing_figures_are_named() -> None:
 
     (warning,) = dataset.warnings
 
-    assert warning.startswith(f"{DIFFERING}, 4 time(s): ")
+    assert warning.startswith(f"{DIFFERING}, 4: ")
     assert warning.endswith('"topics/c" 9 (the reviews: 0), …')
 
 

@@ -803,9 +803,9 @@ def test_unknown_names_and_phrases_are_left_out_and_named_once() -> None:
         {"id": "price", "sentiment": "positive"},
     ]
     assert list(mentions.left_out(reviews, editorial, annotations)) == [
-        'aspects: "?" has no entry and is not counted, in 2 review(s)',
-        'technicians: "Bo" has no entry and is not counted, in 1 review(s)',
-        'topics: "?" has no entry and is not counted, in 2 review(s)',
+        'aspects: "?" has no entry and is not counted; reviews: 2',
+        'technicians: "Bo" has no entry and is not counted; reviews: 1',
+        'topics: "?" has no entry and is not counted; reviews: 2',
         'phrases that are not in their review: 2, such as "cheap"',
     ]
     assert (

@@ -228,7 +228,7 @@ def warnings_about(ids: str, **others: Any) -> list[str]:
 
 
 def not_served(count: int, ids: str) -> str:
-    return f"insights.json names {count} review(s) that are not served: {ids}"
+    return f"insights.json names reviews that are not served, {count}: {ids}"
 
 
 def test_insights_about_served_reviews_are_no_warning() -> None:

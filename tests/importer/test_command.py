@@ -279,6 +279,17 @@ def test_imports_count_again_once_insights_were_counted(one_review: Shop) -> Non
     assert insights(one_review)["review_count"] == 2
 
 
+def test_an_erasure_does_not_warn_of_insights_that_it_counts_again(
+    one_review: Shop,
+) -> None:
+    one_review.take(one_review.page(item(2)))
+    counted(one_review)
+
+    told = one_review.told("--forget", takeout_id(2))
+
+    assert "warning" not in told
+
+
 def test_an_import_that_was_killed_before_counting_is_counted_by_the_next(
     one_review: Shop,
 ) -> None:

@@ -178,7 +178,7 @@ def test_a_reload_logs_warnings_of_the_data(
     reloader.poll()
 
     assert caplog.messages == [
-        "insights.json names 1 review(s) that are not served: 100 %s",
+        "insights.json names reviews that are not served, 1: 100 %s",
         "insights.json seems to belong to other reviews: most ids in it are not served",
     ]
 
