@@ -35,7 +35,7 @@ from reviewslib.dataset.reading import (
     read_file,
     repeated_ids,
 )
-from reviewslib.dataset.strict_json import Json, Object, encode
+from reviewslib.dataset.strict_json import Json, Object, decode, encode
 from reviewslib.dataset.subjects import (
     MENTIONED_KEYS,
     Subjects,
@@ -122,6 +122,11 @@ class Review:
     end: int  # of that part, in bytes from the start
     changed_day: str  # of the review, its last version or its reply: the latest
     has_reply: bool
+
+    def decoded(self) -> Object:
+        """The review as an object; decoding one takes longer than finding it."""
+        entry: Object = decode(bytes(self.json))
+        return entry
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from reviewslib.dataset.query import Query
 from reviewslib.dataset.reviews import Dataset, service_labels
 from reviewslib.dataset.searching import search
 from reviewslib.web.list_page import filter_values, list_url
-from reviewslib.web.review_page import decoded
 from reviewslib.web.site import Site
 from reviewslib.web.templating import rendered
 
@@ -50,7 +49,7 @@ def frame(
         "embed.html",
         MAX_EXCERPT=MAX_EXCERPT,
         theme=theme,
-        reviews=[decoded(review) for review in matches.reviews],
+        reviews=[review.decoded() for review in matches.reviews],
         matched=matches.frame["matched"],
         subjects=_subjects(site.dataset, query)[:MAX_SUBJECTS],
         matching_url=list_url(site.paths, filter_values(query)),

@@ -25,7 +25,6 @@ from reviewslib.dataset.strict_json import Json, Object, encode
 from reviewslib.links import ServiceUrls
 from reviewslib.web.fields import stars_text
 from reviewslib.web.language import Language, message
-from reviewslib.web.review_page import decoded
 from reviewslib.web.site import Site
 
 # ---- JSON Feed ----
@@ -119,7 +118,7 @@ def search_feed(
         hub="",
         page=site.urls.selection(**filters),
     )
-    reviews = [decoded(review) for review in found.reviews]
+    reviews = [review.decoded() for review in found.reviews]
     return _atom(site, head, reviews, updated_when_empty)
 
 

@@ -5,8 +5,8 @@ by one assignment. The hub is the only other state that requests share. Which pa
 to which handler is in `routes`. This module must not know a socket, flag, thread or
 server; hub and MCP are passed in.
 
-Sections: the instance - calls - what is prepared - data - pages - health - MCP and the
-hub - the service as a whole - refusals.
+Sections: the instance - calls - what is made at load - data - pages - health - MCP and
+the hub - the service as a whole - refusals.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def query_pairs(request: Request) -> list[tuple[str, str]]:
     )
 
 
-# ---- What is prepared ----
+# ---- What is made at load ----
 
 
 def fixed_response(call: Call) -> Response:
@@ -173,7 +173,7 @@ def fixed_response(call: Call) -> Response:
 
 
 def card_response(call: Call) -> Response:
-    """The same; without a name of the host, the answer to an unknown path."""
+    """A card or the host's catalogue; an unknown path where the host has no name."""
     if call.request.path in call.snapshot.fixed:
         return fixed_response(call)
     return unknown_path_response(call)

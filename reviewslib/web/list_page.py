@@ -33,7 +33,6 @@ from reviewslib.dataset.strict_json import SURROGATE, Object
 from reviewslib.dataset.text import MAX_WORDS, loose_words
 from reviewslib.links import ServiceUrls
 from reviewslib.web.marks import marked
-from reviewslib.web.review_page import decoded
 from reviewslib.web.shown_text import MAX_LINE
 from reviewslib.web.site import Site
 from reviewslib.web.templating import rendered
@@ -103,7 +102,7 @@ def list_page(site: Site, query: Query, matches: ReviewList) -> bytes:
     """
     values = filter_values(query)
     number = query.offset // PAGE_SIZE + 1
-    entries = [decoded(review) for review in matches.reviews]
+    entries = [review.decoded() for review in matches.reviews]
     words = loose_words(query.query or "")
     found = list[Hint]()
     suggestions = list[Suggestion]()
@@ -167,15 +166,18 @@ def invalid_list_page(
     )
 
 
-class Part(NamedTuple):
-    """A part of the reviews that mention an aspect; the shown one has no `url`."""
+class NearbyList(NamedTuple):
+    """A list beside the shown one, with its number of reviews.
+
+    The shown one stands among the parts of an aspect without its `url`.
+    """
 
     label: str
     reviews: int
     url: str
 
 
-def _parts(site: Site, query: Query) -> list[Part]:
+def _parts(site: Site, query: Query) -> list[NearbyList]:
     """All reviews of the one aspect that is selected, and those that judge it some way.
 
     Empty if anything else is selected, since the counts would be others.
@@ -185,11 +187,13 @@ def _parts(site: Site, query: Query) -> list[Part]:
         return []
     # TRANSLATORS: all reviews about a subject, beside those that praise it: "All 12"
     every = site.language.say("All")
-    all_reviews = Part(every, len(subject.review_ids), _part_url(site, query, None))
+    all_reviews = NearbyList(
+        every, len(subject.review_ids), _part_url(site, query, None)
+    )
     parts = [all_reviews]
     for sentiment, label in site.fields["sentiment"].choices.items():
         count = len(subject.judged[sentiment])
-        parts.append(Part(label, count, _part_url(site, query, sentiment)))
+        parts.append(NearbyList(label, count, _part_url(site, query, sentiment)))
     return parts
 
 
@@ -211,7 +215,7 @@ def _part_url(site: Site, query: Query, sentiment: str | None) -> str:
     return list_url(site.paths, filter_values(replace(query, sentiment=sentiment)))
 
 
-def _meant(site: Site, matches: ReviewList) -> list[Part]:
+def _meant(site: Site, matches: ReviewList) -> list[NearbyList]:
     """What the words in `mentions` mean, if several subjects have them."""
     meant = matches.frame.get("meant", ())
     if len(meant) < 2:
@@ -219,7 +223,7 @@ def _meant(site: Site, matches: ReviewList) -> list[Part]:
     parts = []
     for said in meant:
         url = list_url(site.paths, {"mentions": said["mentions"]})
-        parts.append(Part(said["label"], said["count"], url))
+        parts.append(NearbyList(said["label"], said["count"], url))
     return parts
 
 

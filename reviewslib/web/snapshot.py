@@ -17,11 +17,10 @@ from reviewslib.links import ServiceUrls
 from reviewslib.mcp_tools import Toolbox, toolbox_of
 from reviewslib.web.cache import RepresentationCache
 from reviewslib.web.data_files import DataFiles
-from reviewslib.web.embed import refused_frame
+from reviewslib.web.error_pages import ErrorPages, error_pages_of
 from reviewslib.web.fixed_contents import FixedContent, fixed_contents
 from reviewslib.web.program_files import ProgramFiles
 from reviewslib.web.representations import Content, Representation, represent
-from reviewslib.web.review_page import not_found_page
 from reviewslib.web.site import Site, site_of
 from reviewslib.web.templating import templates_in
 
@@ -42,23 +41,6 @@ def later_date(changed: float, now: float, before: int) -> int:
 
 
 # ---- Snapshots ----
-
-
-class ErrorPages(NamedTuple):
-    """The error pages that depend on no request."""
-
-    unknown_path: bytes
-    unknown_review: bytes
-    refused_frame: bytes
-
-
-def error_pages_of(site: Site) -> ErrorPages:
-    """The error pages of a site."""
-    return ErrorPages(
-        unknown_path=not_found_page(site, is_review=False),
-        unknown_review=not_found_page(site, is_review=True),
-        refused_frame=refused_frame(site),
-    )
 
 
 class Snapshot(NamedTuple):

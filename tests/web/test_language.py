@@ -25,7 +25,7 @@ from reviewslib.dataset.query import BadQuery, Query, query_of_page
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.dataset.searching import in_any_order
 from reviewslib.process.settings import Settings
-from reviewslib.web import embed, list_page, pictures, review_page
+from reviewslib.web import embed, error_pages, list_page, pictures, review_page
 from reviewslib.web.catalogue import NO_TRANSLATIONS, Catalogue, english_form
 from reviewslib.web.home_page import html_page
 from reviewslib.web.language import (
@@ -331,8 +331,8 @@ def every_page(site: Site) -> dict[str, bytes]:
         "many words": listed(site, query="α β γ δ ε ζ η θ ι κ"),
         "not found": listed(site, query="ω ψ", rating=1, source="γ"),
         "refused": refused(site),
-        "no page": review_page.not_found_page(site, is_review=False),
-        "no review": review_page.not_found_page(site, is_review=True),
+        "no page": error_pages.not_found_page(site, is_review=False),
+        "no review": error_pages.not_found_page(site, is_review=True),
         "beyond": list_page.beyond_page(site, Query(query="α"), last=2),
         "frame": embed.frame(site, mentions_service=None, **FRAME),
         "frame of a service": embed.frame(site, mentions_service=named, **FRAME),

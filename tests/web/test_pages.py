@@ -46,6 +46,7 @@ from reviewslib.web import (
     review_page as reviews,
 )
 from reviewslib.web.chart import trend
+from reviewslib.web.error_pages import not_found_page
 from reviewslib.web.home_page import html_page, llms_text
 from reviewslib.web.site import Site, site_of
 from reviewslib.web.templating import load_templates
@@ -107,7 +108,7 @@ def every_page(dataset: Dataset, text: str, urls: ServiceUrls = URLS) -> list[st
         list_page(dataset, urls, **named),
         invalid_list_page(dataset, urls, query=text, **wrong),
         reviews.review_page(shown, dataset.reviews[0]).decode(),
-        reviews.not_found_page(shown, is_review=True).decode(),
+        not_found_page(shown, is_review=True).decode(),
         lists.beyond_page(shown, beyond, last=2).decode(),
         embed.frame(shown, **ANY_FRAME).decode(),
     ]
