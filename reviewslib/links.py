@@ -62,7 +62,7 @@ CARD_PATHS = (SERVER_CARD_PATH, HOST_CATALOGUE_PATH)
 
 # ---- URLs ----
 
-# Fields of ServiceUrls that `/` lists by another name.
+# By field of ServiceUrls: another name by which `/` lists it.
 LISTED_NAMES = {"home": "page"}
 
 
@@ -244,7 +244,7 @@ def _escaped(character: str) -> str:
 
 
 def text_of(folders: str) -> str:
-    """The text of `folders_of`."""
+    """The text that `folders_of` has written as folders."""
     return unquote(folders.replace("/", "").replace("~", "%"))
 
 

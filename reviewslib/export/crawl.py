@@ -37,7 +37,10 @@ class CannotExport(Exception):
 
 
 def ask(respond: Respond, path: str) -> Response:
-    """The response to a GET of a path of the service, with its query."""
+    """The response to a GET of a path of the service, with its query.
+
+    Raises CannotExport for a response that says that the service failed.
+    """
     encoded, _, query = path.partition("?")
     request = Request("GET", unquote(encoded), query, HEADERS.get)
     response = respond(request)
@@ -77,7 +80,7 @@ def file_of(path: str) -> str:
 
 
 def first_paths(urls: ServiceUrls) -> list[str]:
-    """Where the walk begins: the documents that callers know without a link."""
+    """Where the walk begins: what callers know without a link."""
     documents = [urls.reviews, urls.insights, urls.json_feed, urls.atom_feed]
     documents += [urls.contract, urls.llms, urls.sitemap, urls.badge, urls.icon]
     pages = [urls.home, urls.embed]

@@ -4,6 +4,8 @@ The format is that of GNU gettext, as far as `pybabel` and its editors write it 
 contexts, a blank line between entries. A fuzzy or empty translation counts as missing.
 The plural rule of a header is compiled by the standard library. This module must not
 know a message, a page or a file.
+
+Sections: the translations - the format.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from gettext import c2py
 from typing import NamedTuple
+
+# ---- The translations ----
 
 
 class Catalogue(NamedTuple):

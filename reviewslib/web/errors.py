@@ -2,7 +2,7 @@
 
 JSON has the member names of RFC 9457. This module knows no route and no data.
 
-Sections: the error - what raises it - its formats.
+Sections: the error - errors of several routes - its formats.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class HttpError(Exception):
     members: dict[str, Any] = field(default_factory=dict)  # more members of the object
 
 
-# ---- What raises it ----
+# ---- Errors of several routes ----
 
 
 def method_not_allowed(method: str, allowed: str) -> HttpError:

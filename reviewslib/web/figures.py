@@ -1,7 +1,5 @@
 """Figures as they are shown: counts, ratings, most mentioned entries, bars of aspects.
 
-Counts and ratings are text.
-
 This module must not know templates; how a bar is drawn is a macro of `macros.html`.
 
 Sections: counts and ratings - entries of the insights.
@@ -27,7 +25,7 @@ def capped(count: int | None) -> int:
 
 
 def count_text(count: int | None, noun: str = "") -> str:
-    """A count in digits, with its noun if there is one: 1,204; 1 review; 2 reviews."""
+    """A count in English, with its noun if there is one: 1,204; 1 review; 2 reviews."""
     digits = f"{capped(count):,}"
     if not noun:
         return digits

@@ -78,22 +78,26 @@ def _area(floor: int, slope: int) -> float:
 
 # ---- The parts of the frame ----
 
-# Of a font of 1 rem, and of small text (.9rem).
+# In rem: lines of text, of headings, and of small text, which has a font of .9rem.
 LINE = 1.5
 HEADING_LINE = 1.35
 SMALL = 0.9
-SMALL_LINE = SMALL * 1.5
+SMALL_LINE = SMALL * LINE
 # Bold text is wider.
 BOLD = 1.1
 BORDER = 1 / REM
 BODY_PADDING = 0.25
 SCORE = 3.0
-# Of reviews: the least width of a column, the gaps, what stands around the text.
+# Of reviews: the least width of a column, the gaps, what stands above the text.
 COLUMN = 16
 COLUMN_GAP = 2
 ROW_GAP = 1.25
 AROUND_REVIEWS = 2
-ABOVE_TEXT = BORDER + 1 + 1.05 + 0.35 + 0.5
+ABOVE_STARS = BORDER + 1
+STARS = 1.05
+ABOVE_NAME = 0.35
+ABOVE_WORDS = 0.5
+ABOVE_TEXT = ABOVE_STARS + STARS + ABOVE_NAME + ABOVE_WORDS
 LINK_PADDING = 0.6
 LINK_MARGIN = 1.5
 FOOTER = BORDER + 0.75

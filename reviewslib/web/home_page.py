@@ -5,7 +5,7 @@ This module selects and limits; words and markup are in `page.html` and `llms.tx
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from reviewslib.dataset import provenance
@@ -16,7 +16,7 @@ from reviewslib.dataset.insights import (
     language_models,
     unread,
 )
-from reviewslib.dataset.reviews import Dataset
+from reviewslib.dataset.reviews import Dataset, Review
 from reviewslib.dataset.strict_json import Json, Object
 from reviewslib.dataset.text import loosen
 from reviewslib.dataset.vocabulary import ENTITY_KINDS, KINDS, entries_of_kind
@@ -63,7 +63,7 @@ def llms_text(site: Site) -> bytes:
 
 
 def _shown(site: Site) -> dict[str, Any]:
-    """The variables of both."""
+    """The variables that both templates have."""
     dataset = site.dataset
     insights = dataset.insights
     quote = unquoted(one_line(insights.get("pull_quote"), MAX_LINE))
@@ -139,24 +139,28 @@ def _with_words(dataset: Dataset, entries: Sequence[Object]) -> list[Object]:
     """Aspects with `said`: one praise and one complaint, verbatim."""
     completed: list[Object] = []
     for entry in entries:
-        subject = dataset.subjects.by_key.get(f"aspects/{entry['id']}")
-        said = []
-        for sentiment in ("positive", "negative"):
-            words = subject and _words(dataset, entry, sentiment, subject.judged)
-            if words:
-                said.append(words)
-        completed.append({**entry, "said": said})
+        completed.append({**entry, "said": _said(dataset, entry)})
     return completed
 
 
-def _words(
-    dataset: Dataset,
-    entry: Object,
-    sentiment: str,
-    judged: Mapping[str, frozenset[str]],
+def _said(dataset: Dataset, entry: Object) -> list[Said]:
+    subject = dataset.subjects.by_key.get(f"aspects/{entry['id']}")
+    if subject is None:
+        return []
+    said = []
+    for sentiment in ("positive", "negative"):
+        ids = sorted(subject.judged[sentiment])
+        reviews = [dataset.reviews_by_id[id] for id in ids]
+        first = _first_said(entry, sentiment, reviews)
+        if first:
+            said.append(first)
+    return said
+
+
+def _first_said(
+    entry: Object, sentiment: str, reviews: Sequence[Review]
 ) -> Said | None:
-    """The first phrase of an aspect that stands in a review which judges it so."""
-    reviews = [dataset.reviews_by_id[id] for id in sorted(judged[sentiment])]
+    """The first phrase of an aspect that stands in one of the reviews."""
     for phrase in entry.get("top_phrases") or ():
         words = loosen(phrase)
         for review in reviews:

@@ -23,7 +23,7 @@ HOST_FIELD = re.compile(
 
 @lru_cache(maxsize=KEPT_FIELDS)
 def is_host(text: str) -> bool:
-    """Whether a short text is a valid value of `Host` (RFC 9110 section 7.2)."""
+    """Whether a short text is a valid value of `Host`."""
     match = HOST_FIELD.fullmatch(text)
     if match is None:
         return False

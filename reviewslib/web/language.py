@@ -257,6 +257,7 @@ ENGLISH = Language(ENGLISH_TAG, NO_TRANSLATIONS)
 
 # ---- The languages of the program ----
 
+# Of a subtag that names a script (RFC 5646 section 2.2.3).
 SCRIPT_LETTERS = 4
 
 

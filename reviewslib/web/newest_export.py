@@ -4,6 +4,8 @@ So a monitor sees that imports have stopped. This module knows one member of tha
 which stands first in it, and nothing of imports.
 """
 
+from __future__ import annotations
+
 import re
 from contextlib import suppress
 from pathlib import Path

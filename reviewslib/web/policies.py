@@ -13,6 +13,7 @@ from jinja2 import Environment
 from reviewslib import links
 from reviewslib.messages import Headers
 
+# Another website learns the host of a page alone, not what was searched for there.
 REFERRER = ("Referrer-Policy", "strict-origin-when-cross-origin")
 ANY_SITE = ("Cross-Origin-Resource-Policy", "cross-origin")
 # The frame loads nothing from elsewhere; pages that are isolated (`require-corp` or

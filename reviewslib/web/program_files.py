@@ -18,15 +18,13 @@ from jinja2 import Environment
 from reviewslib import IMPORTED_AT
 from reviewslib.dataset.contract import Contract, shipped_contract
 from reviewslib.files import last_change
-from reviewslib.messages import (
-    Headers,
-)
+from reviewslib.messages import Headers
 from reviewslib.web.compiled_templates import CompiledTemplates
 from reviewslib.web.language import Languages, read_languages
 from reviewslib.web.policies import policies_by_path
 from reviewslib.web.templating import load_templates
 
-# Contains all of them.
+# Where they are; its modules shape responses as well.
 PACKAGE = Path(str(resources.files("reviewslib")))
 
 

@@ -1,6 +1,4 @@
-"""Values of the data as they are shown: cut and in one line.
-
-They are free of what would disturb the text around them.
+"""Values of the data as they are shown: cut, and unable to disturb the text around.
 
 Nothing here becomes markup; Jinja escapes what these functions return. This module must
 not know reviews.
