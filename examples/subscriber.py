@@ -98,6 +98,15 @@ def is_genuine(body: bytes, signature: str) -> bool:
     return hmac.compare_digest(expected_signature.encode(), signature.encode())
 
 
+def seconds_after(refusal: HTTPError) -> float:
+    """The seconds until the next request; ends the program if none can help."""
+    # A form that is wrong stays wrong.
+    if refusal.code < 500 and refusal.code != 429:
+        sys.exit(1)
+    wait = refusal.headers.get("Retry-After", "")
+    return int(wait) if wait.isdecimal() else WAIT_SECONDS
+
+
 def request(mode: str) -> float:
     """Send a request to the hub and wait for its verification.
 
@@ -121,11 +130,7 @@ def request(mode: str) -> float:
         return confirmed.get(timeout=WAIT_SECONDS) / 2
     except HTTPError as refusal:
         print(refusal.code, refusal.read().decode().strip(), flush=True)
-        # A form that is wrong stays wrong.
-        if refusal.code < 500 and refusal.code != 429:
-            sys.exit(1)
-        wait = refusal.headers.get("Retry-After", "")
-        return int(wait) if wait.isdecimal() else WAIT_SECONDS
+        return seconds_after(refusal)
     except (OSError, HTTPException) as fault:
         print("the hub cannot be reached:", fault, flush=True)
     except queue.Empty:

@@ -361,7 +361,7 @@ def _overview(entry: Object) -> dict[str, Json]:
     return {key: entry.get(key) for key in OVERVIEW_SCHEMA["properties"]}
 
 
-# Its parameters are those of the contract (`toolbox_of`).
+# Its parameters are those of the contract (`_parameters_of_tools`).
 @tool("Search reviews", SEARCH_SCHEMA)
 def search_reviews(dataset: Dataset, **filters: Any) -> ReviewList:
     """Find {called} of {business} by what they speak of, how they judge it, words,
@@ -626,19 +626,10 @@ def error_result(text: str) -> dict[str, Json]:
     return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
-# Of search_reviews: a small model reads no more reviews at once.
-DEFAULT_SEARCH_LIMIT = 15
-
-
 def toolbox_of(contract: Contract, dataset: Dataset) -> Toolbox:
     """The toolbox of `dataset`."""
     words = _words_of(dataset)
-    parameters = dict[str, Parameters]()
-    for tool in TOOLS.values():
-        parameters[tool.name] = {it.name: it for it in tool.parameters}
-    found = dict(contract.search_parameters)
-    found["limit"] = replace(found["limit"], default=DEFAULT_SEARCH_LIMIT)
-    parameters["search_reviews"] = found
+    parameters = _parameters_of_tools(contract)
     declarations = tuple(
         declaration(tool, parameters[tool.name], contract.document, words)
         for tool in TOOLS.values()
@@ -651,6 +642,23 @@ def toolbox_of(contract: Contract, dataset: Dataset) -> Toolbox:
         instructions=INSTRUCTIONS.format(**words),
         declarations=declarations,
     )
+
+
+# Of search_reviews: a small model reads no more reviews at once.
+DEFAULT_SEARCH_LIMIT = 15
+
+
+def _parameters_of_tools(contract: Contract) -> dict[str, Parameters]:
+    """The parameters of each tool, by its name; a search has those of the contract."""
+    parameters = dict[str, Parameters]()
+    for tool in TOOLS.values():
+        parameters[tool.name] = {it.name: it for it in tool.parameters}
+    limit = contract.search_parameters["limit"]
+    parameters["search_reviews"] = {
+        **contract.search_parameters,
+        "limit": replace(limit, default=DEFAULT_SEARCH_LIMIT),
+    }
+    return parameters
 
 
 def _words_of(dataset: Dataset) -> Placeholders:

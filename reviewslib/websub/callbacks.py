@@ -330,15 +330,15 @@ class CallbackClient:
             if not (self._allow_private or is_public(ipaddress.ip_address(address))):
                 raise CallbackRefused(f"{address} is not a public address")
 
-        # `tls` takes over the descriptor.
+        # What wraps it takes over the descriptor.
         with connect_first(
             addresses_to_try(addresses), port, deadline, self._connect
         ) as plain:
             plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            tls = self._context.wrap_socket(
+            wrapped = self._context.wrap_socket(
                 plain, server_hostname=host, do_handshake_on_connect=False
             )
         # The context's sslsocket_class.
-        tls = cast(DeadlineSocket, tls)
+        tls = cast(DeadlineSocket, wrapped)
         tls.deadline = deadline
         return tls

@@ -14,10 +14,8 @@ Sections: the three steps - claims - results.
 from __future__ import annotations
 
 import logging
-import random
 import secrets
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -84,11 +82,14 @@ class Exchanges:
         published: Published,
         send: SendRequest,
         *,
-        clock: Callable[[], float] = time.time,
-        running_time: Callable[[], float] = time.monotonic,
-        jitter: Callable[[], float] = random.random,
+        clock: Callable[[], float],
+        running_time: Callable[[], float],
+        jitter: Callable[[], float],
     ):
-        """`send` is the method of a `CallbackClient`; it raises nothing."""
+        """`send` is the method of a `CallbackClient`; it raises nothing.
+
+        `running_time` is never set back; `jitter` is a random share from 0 to 1.
+        """
         self.silences = Silences()
         self._settings = settings
         self._store = store
@@ -124,11 +125,10 @@ class Exchanges:
     def claim(self, due: DueRow) -> Claim | None:
         """Take a row that was due; None if nothing is to be sent any more.
 
-        Raises StoreFault.
-
         What a callback has is unknown from here on until the result of a delivery is
         stored. So the current content is sent again after a kill, or when the result
-        was lost, even if the content is by then what the callback had before.
+        was lost, even if the content is by then what the callback had before. Raises
+        StoreFault.
         """
         now = self._clock()
         with self._store.transaction() as transaction:

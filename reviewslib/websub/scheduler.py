@@ -41,7 +41,7 @@ class Scheduler:
         deliveries: Pool[DueRow],
         *,
         on_expired: Callable[[Row], None],
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float],
     ):
         self.counts: dict[str, int] = {}
         self._settings = settings

@@ -469,7 +469,8 @@ def remove_subscriptions(
             rows = writer.rows("WHERE mode <> 'denied'")
             removed = tuple(row for row in rows if is_selected(row.host))
             writer.save(removed, notices_of_removal(removed, now))
-    return list({(row.path, row.callback_key): row for row in removed}.values())
+    by_pair = {(row.path, row.callback_key): row for row in removed}
+    return list(by_pair.values())
 
 
 def notices_of_removal(removed: Rows, now: float) -> Rows:
