@@ -151,18 +151,14 @@ def brief_text(structured: bytes) -> bytes:
 
     Models read every character; programs have the whole in `structuredContent`.
     """
-    return encode(_brief_value(json.loads(structured)))
+    return encode(json.loads(structured, object_hook=_brief_object))
 
 
-def _brief_value(value: Json) -> Json:
-    if isinstance(value, list):
-        return [_brief_value(item) for item in value]
-    if not isinstance(value, dict):
-        return value
+def _brief_object(members: dict[str, Json]) -> dict[str, Json]:
     return {
-        key: _brief_value(member)
-        for key, member in value.items()
-        if key not in KEYS_FOR_PROGRAMS and member is not None and member != []
+        key: value
+        for key, value in members.items()
+        if key not in KEYS_FOR_PROGRAMS and value is not None and value != []
     }
 
 
