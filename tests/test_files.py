@@ -279,8 +279,10 @@ def wrong_sizes(content: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (no_archive, "File is not a zip file"),
-        (no_first_header, "Bad magic number for file header"),
+        pytest.param(no_archive, "File is not a zip file", id="no archive"),
+        pytest.param(
+            no_first_header, "Bad magic number for file header", id="no first header"
+        ),
     ],
 )
 def test_a_damaged_archive_is_reported(

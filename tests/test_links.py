@@ -44,10 +44,10 @@ def test_the_directory_names_no_hub_where_none_runs() -> None:
 @pytest.mark.parametrize(
     ("path", "usual"),
     [
-        (links.ICON_PATH, "/favicon.ico"),
-        (links.SITEMAP_PATH, "/sitemap.xml"),
-        (links.ROBOTS_PATH, "/robots.txt"),
-        (links.HEALTH_PATH, "/healthz"),
+        pytest.param(links.ICON_PATH, "/favicon.ico", id="icon"),
+        pytest.param(links.SITEMAP_PATH, "/sitemap.xml", id="sitemap"),
+        pytest.param(links.ROBOTS_PATH, "/robots.txt", id="robots"),
+        pytest.param(links.HEALTH_PATH, "/healthz", id="health"),
     ],
 )
 def test_paths_that_clients_guess_are_the_usual_ones(path: str, usual: str) -> None:

@@ -287,14 +287,20 @@ def test_what_a_handshake_says_of_its_client_are_objects(member: str) -> None:
 # ---- Unserved versions ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("body", [request("tools/list"), notification("x")])
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(request("tools/list"), id="request"),
+        pytest.param(notification("x"), id="notification"),
+    ],
+)
 @pytest.mark.parametrize(
     ("version", "reason"),
     [
-        ("2099-01-01", "is not served"),
-        ("2024-11-05", "is not served"),
-        ("", "is not served"),
-        ("2025-11-25", "needs initialize"),
+        pytest.param("2099-01-01", "is not served", id="later than all"),
+        pytest.param("2024-11-05", "is not served", id="earlier than all"),
+        pytest.param("", "is not served", id="none"),
+        pytest.param("2025-11-25", "needs initialize", id="of the other era"),
     ],
 )
 def test_an_unserved_version_is_refused_with_the_served_ones(

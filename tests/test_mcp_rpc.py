@@ -33,7 +33,7 @@ from lab.mcp_requests import (
     send,
     stateless,
 )
-from lab.mcp_sample import BUSINESS, CALLS, DECLARED, TOOLBOX, Object
+from lab.mcp_sample import BUSINESS, CALLS, DECLARED, TOOLBOX, Object, structured
 from lab.small_files import any_json, any_text, mutations
 
 from mcp_rpc import success
@@ -129,22 +129,21 @@ def test_a_request_needs_no_handshake(
     assert header(response, "Mcp-Session-Id") is None
 
 
-def test_the_list_of_tools_is_short_since_a_model_reads_it_whole() -> None:
-    response = send(request("tools/list"))
-
-    assert len(response.body) < 24_000
+WITHOUT_ARGUMENTS = pytest.param("search_reviews", None, id="no arguments")
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments"), [*CALLS.items(), ("search_reviews", None)]
+    ("tool", "arguments"),
+    [
+        *(pytest.param(*call, id=call[0]) for call in CALLS.items()),
+        WITHOUT_ARGUMENTS,
+    ],
 )
 def test_a_call_is_answered_by_its_tool_twice(
     tool: str, arguments: Object | None
 ) -> None:
     # given what the tool itself says
-    structured = TOOLBOX.call(tool, arguments or {})["structuredContent"]
-    encoded = structured if isinstance(structured, bytes) else structured.encoded()
-    whole = json.loads(encoded)
+    whole = structured(tool, arguments)
 
     # when it is called
     called = result(send(call(tool, arguments)))

@@ -248,7 +248,13 @@ def test_raw_requests_get_defined_answers(
 @pytest.mark.parametrize(
     "line", ["POST /mcp", "GET /reviews.json", "POST /api/websub/hub", "PUT /x"]
 )
-@pytest.mark.parametrize("fields", [[], ["Expect: 100-continue"]])
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param([], id="at once"),
+        pytest.param(["Expect: 100-continue"], id="asking first"),
+    ],
+)
 @pytest.mark.parametrize("length", ["65537", "9" * 18])
 def test_a_body_that_announces_too_much_is_413_and_never_read(
     service: Service, line: str, fields: list[str], length: str
