@@ -18,6 +18,7 @@ from reviewslib.process.asgi import Disconnected, Peer, Refused
 
 # Requests that run or wait for one thread; the last one waits for seconds at most.
 MAX_WAITING_REQUESTS = 100
+# By then those that wait are answered.
 RETRY_AFTER = ("Retry-After", "5")
 # How long a request waits before its peer is watched: watching costs 50 us, and most
 # responses are made sooner.

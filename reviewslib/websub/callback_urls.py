@@ -13,9 +13,11 @@ import re
 from collections.abc import Callable
 from http.client import HTTPS_PORT
 
+# A path that nobody can guess has some fifty; a subscription stores the URL twice.
 MAX_CALLBACK_CHARACTERS = 2048
 # Below it are the well-known services of a machine: mail, shells, databases.
 FIRST_UNPRIVILEGED_PORT = 1024
+# A port has 16 bits.
 MAX_PORT = 65535
 
 # ---- Callback URLs ----

@@ -23,6 +23,7 @@ from reviewslib.websub.rows import (
 )
 
 FORM_TYPE = "application/x-www-form-urlencoded"
+# A callback and a topic of 2 KB each, every character escaped, and a secret.
 MAX_FORM_BYTES = 16 * 1024
 # REC 5.1: "less than 200 bytes".
 MAX_SECRET_BYTES = 199
