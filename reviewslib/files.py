@@ -308,6 +308,15 @@ def check_size(path: Path, content: bytes) -> None:
         raise OSError(None, f"{fault}; nothing was written", str(path))
 
 
+def not_awaited(descriptor: int) -> None:
+    """For files that are made again if a power cut damages them: nothing is awaited."""
+
+
+def draft_of(path: Path) -> Path:
+    """Where `write` begins a file; a killed process leaves it there."""
+    return path.with_name(f".{path.name}.draft")
+
+
 def write(
     path: Path, content: bytes, sync: Callable[[int], None] = sync_to_disk
 ) -> None:
@@ -317,7 +326,7 @@ def write(
     if path.exists() and path.read_bytes() == content:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.draft")
+    draft = draft_of(path)
     try:
         _write_draft(draft, path, content, sync)
         rename(draft, path, sync)

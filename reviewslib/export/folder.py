@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from reviewslib.export.crawl import CannotExport, SiteFiles
-from reviewslib.files import read_unchanging, write
+from reviewslib.files import draft_of, not_awaited, read_unchanging, write
 
 # ---- The list ----
 
@@ -38,11 +38,7 @@ def listed_names(directory: Path) -> set[str] | None:
 def write_list(directory: Path, names: Iterable[str]) -> None:
     """Replace the list."""
     lines = [f"{name}\n" for name in sorted(names)]
-    write(directory / LIST_NAME, "".join(lines).encode(), no_sync)
-
-
-def no_sync(descriptor: int) -> None:
-    """Nothing: after a power cut the next run compares contents and writes again."""
+    write(directory / LIST_NAME, "".join(lines).encode(), not_awaited)
 
 
 # ---- What may be written ----
@@ -97,7 +93,10 @@ class ExportReport(NamedTuple):
 
 
 def write_site(directory: Path, site: SiteFiles) -> ExportReport:
-    """Make the folder hold these files. Raises CannotExport and OSError."""
+    """Make the folder hold these files. Raises CannotExport and OSError.
+
+    After a power cut the next run compares contents, and writes again.
+    """
     names = site.names()
     before = _names_before(directory)
     gone = before - names
@@ -106,7 +105,7 @@ def write_site(directory: Path, site: SiteFiles) -> ExportReport:
     directory.mkdir(parents=True, exist_ok=True)
     write_list(directory, names | gone)
     for name in changed:
-        write(place_of(directory, name), site.content(name), no_sync)
+        write(place_of(directory, name), site.content(name), not_awaited)
     for name in sorted(gone):
         _remove(directory, name)
     _remove_drafts(directory, names)
@@ -138,7 +137,7 @@ def _is_same(directory: Path, name: str, site: SiteFiles) -> bool:
 def _remove(directory: Path, name: str) -> None:
     """Remove a file, and the folders that are then empty."""
     path = place_of(directory, name)
-    _draft_of(path).unlink(missing_ok=True)
+    draft_of(path).unlink(missing_ok=True)
     path.unlink(missing_ok=True)
     for folder in path.relative_to(directory).parents:
         # It holds other files, or is the folder of the export.
@@ -150,9 +149,4 @@ def _remove(directory: Path, name: str) -> None:
 def _remove_drafts(directory: Path, names: Iterable[str]) -> None:
     """Remove what a killed run left beside these files."""
     for name in names:
-        _draft_of(directory / name).unlink(missing_ok=True)
-
-
-def _draft_of(path: Path) -> Path:
-    """Where `files.write` begins a file."""
-    return path.with_name(f".{path.name}.draft")
+        draft_of(directory / name).unlink(missing_ok=True)

@@ -108,11 +108,7 @@ def trend(monthly: Iterable[Object]) -> Trend | None:
     months = _newest(every_month)
     if len(months) < MIN_MONTHS or _reviews(months) < MIN_REVIEWS:
         return None
-    chart = Chart(
-        first=months[0].number,
-        last=months[-1].number,
-        lowest=min(HIGHEST_LOWEST_LEVEL, _lowest_level(months)),
-    )
+    chart = _chart_of(months)
     years = _years(every_month)[-MAX_YEARS:]
     earlier = [month for month in every_month if month.year < years[0].year]
     return Trend(
@@ -123,6 +119,14 @@ def trend(monthly: Iterable[Object]) -> Trend | None:
         is_whole=len(months) == len(every_month),
         years=years,
         before=_summed_up(years[0].year, earlier) if earlier else None,
+    )
+
+
+def _chart_of(months: Sequence[Month]) -> Chart:
+    return Chart(
+        first=months[0].number,
+        last=months[-1].number,
+        lowest=min(HIGHEST_LOWEST_LEVEL, _lowest_level(months)),
     )
 
 

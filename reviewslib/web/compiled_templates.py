@@ -48,7 +48,7 @@ class CompiledTemplates(BytecodeCache):
             return
         sealed = self._sealed(bucket.bytecode_to_string(), bucket)
         with suppress(OSError):
-            files.write(self._path(bucket), sealed, sync=_not_awaited)
+            files.write(self._path(bucket), sealed, sync=files.not_awaited)
 
     def _path(self, bucket: Bucket) -> Path:
         # The interpreter expects the name of a module.
@@ -66,7 +66,3 @@ class CompiledTemplates(BytecodeCache):
 
 def _language(bucket: Bucket) -> Language:
     return cast(Language, bucket.environment.globals["language"])
-
-
-def _not_awaited(descriptor: int) -> None:
-    """Nothing is awaited: what a power cut damages is compiled again."""

@@ -126,25 +126,8 @@ def _header(site: Site) -> Height:
     business = site.dataset.business
     title = language.say("Reviews of %(name)s", name=one_line(business["name"]))
     heading = words_of(title)
-    published = provenance.publishers(site.dataset.sources)
-    count = site.dataset.aggregate_rating["review_count"]
-    websites = language.published_on(published)
-    of_ours = language.number(len(site.dataset.reviews))
-    # The longest of what may be said of the number.
-    rated = [
-        language.counted(
-            "%(n)s verified customer review",
-            "%(n)s verified customer reviews",
-            count,
-        ),
-        language.counted(
-            "%(n)s review, %(here)s of them here",
-            "%(n)s reviews, %(here)s of them here",
-            count,
-            here=of_ours,
-        ),
-    ]
-    counted = max(rated, key=len)
+    websites = language.published_on(provenance.publishers(site.dataset.sources))
+    counted = max(_said_of_number(site), key=len)
     said = language.say("published on %(websites)s", websites=websites)
     small = [
         words_of(f"{counted} · {said}"),
@@ -157,6 +140,24 @@ def _header(site: Site) -> Height:
         return heading_height + SCORE + SMALL_LINE * lines
 
     return height_at
+
+
+def _said_of_number(site: Site) -> list[str]:
+    """What the frame may say of the number of reviews."""
+    language = site.language
+    count = site.dataset.aggregate_rating["review_count"]
+    of_ours = language.number(len(site.dataset.reviews))
+    return [
+        language.counted(
+            "%(n)s verified customer review", "%(n)s verified customer reviews", count
+        ),
+        language.counted(
+            "%(n)s review, %(here)s of them here",
+            "%(n)s reviews, %(here)s of them here",
+            count,
+            here=of_ours,
+        ),
+    ]
 
 
 def _longest(site: Site) -> list[Height]:

@@ -73,14 +73,13 @@ def list_url(urls: ServiceUrls, values: Mapping[str, str], number: int = 1) -> s
     return urls.selection(**values, page=number)
 
 
-def _feed_url(
-    urls: ServiceUrls, values: Mapping[str, str], words: Sequence[str]
-) -> str:
+def _feed_url(urls: ServiceUrls, values: Mapping[str, str]) -> str:
     """The URL of the feed of a selection, empty if it has none.
 
     This page finds several words in any order, and the search finds them as a phrase,
     so that the feed would be another selection.
     """
+    words = loose_words(values.get("query", ""))
     if not values or not urls.search_feed or len(words) > 1:
         return ""
     return urls.feed_of(values)
@@ -100,37 +99,63 @@ def list_page(site: Site, query: Query, matches: ReviewList) -> bytes:
 
     The format is `text/html; charset=utf-8`.
     """
-    values = filter_values(query)
-    number = query.offset // PAGE_SIZE + 1
-    entries = [review.decoded() for review in matches.reviews]
-    words = loose_words(query.query or "")
-    found = list[Hint]()
-    suggestions = list[Suggestion]()
-    if not matches.frame["matched"]:
-        found = hints(site.dataset, query)
-        suggestions = list(_suggestions(site, query, found))
     return _form_page(
         site,
-        values=values,
+        values=filter_values(query),
         issues={},
-        matched=matches.frame["matched"],
-        average=matches.frame["average_rating"],
-        parts=_parts(site, query),
-        examples_of=_examples_of(site, query),
-        meant=_meant(site, matches),
-        read_count=matches.frame.get("read_count"),
-        worded_count=matches.frame.get("worded_count"),
-        number=number,
-        last=last_page(matches),
-        canonical_url=list_url(site.urls, values, number),
-        feed_url=_feed_url(site.paths, values, words),
-        page_url=partial(list_url, site.paths, values),
-        reviews=entries,
-        excerpts=_excerpts(matches.reviews, entries, words),
-        MAX_WORDS=MAX_WORDS,
-        suggestions=suggestions,
-        answers=[hint for hint in found if isinstance(hint, FittingQuestion)],
+        **_said_of_all(site, query, matches),
+        **_reviews_of_page(query, matches),
+        **_other_pages(site, query, matches),
+        **_other_searches(site, query, matches),
     )
+
+
+def _said_of_all(site: Site, query: Query, matches: ReviewList) -> dict[str, Any]:
+    """How many match, of what they are a part, and in how many they were looked for."""
+    return {
+        "matched": matches.frame["matched"],
+        "average": matches.frame["average_rating"],
+        "parts": _parts(site, query),
+        "examples_of": _examples_of(site, query),
+        "meant": _meant(site, matches),
+        "read_count": matches.frame.get("read_count"),
+        "worded_count": matches.frame.get("worded_count"),
+    }
+
+
+def _reviews_of_page(query: Query, matches: ReviewList) -> dict[str, Any]:
+    """The reviews, with the texts in which words are marked."""
+    entries = [review.decoded() for review in matches.reviews]
+    words = loose_words(query.query or "")
+    return {
+        "reviews": entries,
+        "excerpts": _excerpts(matches.reviews, entries, words),
+        "MAX_WORDS": MAX_WORDS,
+    }
+
+
+def _other_pages(site: Site, query: Query, matches: ReviewList) -> dict[str, Any]:
+    """Which page it is, where the others are, and the feed of the list."""
+    values = filter_values(query)
+    number = query.offset // PAGE_SIZE + 1
+    return {
+        "number": number,
+        "last": last_page(matches),
+        "canonical_url": list_url(site.urls, values, number),
+        "feed_url": _feed_url(site.paths, values),
+        "page_url": partial(list_url, site.paths, values),
+    }
+
+
+def _other_searches(site: Site, query: Query, matches: ReviewList) -> dict[str, Any]:
+    """Where a list without reviews leads on: to searches, and to answers."""
+    if matches.frame["matched"]:
+        return {"suggestions": [], "answers": []}
+    found = hints(site.dataset, query)
+    return {
+        "suggestions": list(_suggestions(site, query, found)),
+        "answers": [hint for hint in found if isinstance(hint, FittingQuestion)],
+    }
 
 
 def _excerpts(

@@ -193,11 +193,11 @@ class KilledWriter:
 
     def write(self, path: Path, content: bytes, sync: object) -> None:
         if self.survived == 0 and not self.is_after_rename:
-            draft = path.with_name(f".{path.name}.draft")
+            draft = files.draft_of(path)
             draft.parent.mkdir(parents=True, exist_ok=True)
             draft.write_bytes(content[:1])
             raise Killed
-        files.write(path, content, folder.no_sync)
+        files.write(path, content, files.not_awaited)
         if self.survived == 0:
             raise Killed
         self.survived -= 1
