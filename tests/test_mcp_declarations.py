@@ -77,11 +77,13 @@ def test_a_tool_takes_its_own_parameters_alone_and_requires_a_name(
     takes = dict(tool["inputSchema"])
 
     properties = takes.pop("properties")
-    required = takes.pop("required", [])
+    # Draft 4 of JSON Schema, which some providers check, has no empty list (5.4.3).
+    required = takes.pop("required", None)
 
     assert takes == {"type": "object", "additionalProperties": False}
-    assert required == [name for key, name in NAMING.items() if key == tool["name"]]
-    assert set(required) <= properties.keys()
+    names = [name for key, name in NAMING.items() if key == tool["name"]]
+    assert required == (names or None)
+    assert set(names) <= properties.keys()
 
 
 N8N_EXTRAS = {"action", "chatInput", "sessionId", "tool", "toolCallId"}

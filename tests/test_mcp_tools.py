@@ -423,6 +423,7 @@ WAITS = {"question": "Do people wait?"}
         pytest.param("times vary", [LONG], id="a part of an answer"),
         pytest.param("wait", [LONG, WAITS], id="a part of both"),
         pytest.param("waited", [LONG, WAITS], id="a word with another ending"),
+        pytest.param("is it so", [], id="short words, which most texts have"),
         pytest.param("zzz", [], id="nothing"),
     ],
 )

@@ -7,6 +7,7 @@ run says - wrong options.
 
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -392,6 +393,23 @@ def test_a_stopped_command_continues(
     )
     assert (practice.data / "insights.json").exists() is (status == EXIT_STOPPED)
     assert len(practice.read()) == 18
+
+
+def test_texts_go_through_no_proxy_of_the_environment(practice: Practice) -> None:
+    # given a proxy that the environment names, where nobody listens
+    proxies = {"http_proxy": "http://127.0.0.1:9", "no_proxy": ""}
+    program = [sys.executable, "-m", "reviewslib.annotator.command"]
+
+    # when the command runs
+    done = subprocess.run(
+        [*program, *practice.arguments()],
+        env=os.environ | proxies,
+        stdout=subprocess.DEVNULL,
+    )
+
+    # then the server was asked without it
+    assert done.returncode == 0
+    assert len(practice.annotations()) == 30
 
 
 def test_changes_while_the_model_reads_are_not_overwritten(practice: Practice) -> None:
