@@ -3,9 +3,13 @@
 Sections: Servers that are busy, or newer - Faults - Deadlines - URL and key
 """
 
+import socket
+import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
+from http.client import parse_headers
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -133,6 +137,11 @@ SCHEMA = "the answer violates its schema at $.reviews[0]"
             id="not for minutes",
         ),
         pytest.param(
+            fault(503, Retry_After="9" * 5000),
+            "the server answers with status 503",
+            id="a pause of more digits than a number may have",
+        ),
+        pytest.param(
             fault(307, Location="http://127.0.0.1:1/"), "status 307: {", id="a redirect"
         ),
         pytest.param(
@@ -228,6 +237,36 @@ def test_what_a_smaller_request_may_mend_is_an_unusable_answer(
 
     assert reason in text
     assert len(text) < 300
+
+
+@contextmanager
+def resetting_server() -> Iterator[str]:
+    """The URL of a server that reads a request, and then resets the connection."""
+    # Closing with unsent data thrown away sends a reset (socket(7), SO_LINGER).
+    at_once = struct.pack("ii", 1, 0)
+
+    def reset() -> None:
+        connection, _ = listener.accept()
+        with connection, connection.makefile("rb") as request:
+            request.readline()
+            fields = parse_headers(request)
+            request.read(int(fields["Content-Length"]))
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=reset)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        thread.join()
+
+
+def test_a_smaller_request_may_mend_a_connection_that_is_reset() -> None:
+    reason = "the server closed the connection before its answer was complete"
+    with (
+        resetting_server() as url,
+        pytest.raises(BadAnswer, match=reason),
+    ):
+        Client(url, "m", 99).ask(PROMPT, REVIEWS)
 
 
 @pytest.mark.parametrize("status", [401, 404])

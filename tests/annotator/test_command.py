@@ -440,6 +440,28 @@ def test_the_command_waits_for_a_running_import(practice: Practice) -> None:
     assert len(practice.annotations()) == 30
 
 
+def test_what_an_import_writes_while_the_command_waits_is_kept(
+    practice: Practice,
+) -> None:
+    # given one review that is new
+    practice.read()
+    practice.edit_texts(r29="New")
+    reading = threading.Thread(
+        target=command.Reading(command.parse(practice.arguments())).run
+    )
+
+    # when an import deletes an annotation, and the answer has come meanwhile
+    with files.locked(practice.data, is_dry=False):
+        reading.start()
+        reading.join(0.2)
+        kept = {id: said for id, said in practice.annotations().items() if id != "r27"}
+        practice.edit("annotations.json", reviews=kept)
+    reading.join(30)
+
+    # then it does not come back
+    assert practice.annotations().keys() == {f"r{n:02}" for n in range(30)} - {"r27"}
+
+
 BAD = {"editorial.json": {"aspects": 5}, "annotations.json": {"reviews": {"a": {}}}}
 BAD_LINES = (
     "editorial.json /aspects: 5 is not an array or null\nannotations.json /reviews/a: "
@@ -648,6 +670,25 @@ def test_a_summary_is_a_proposal_beside_the_owners_words(summarized: Practice) -
     }
 
 
+def test_a_summary_rests_on_as_many_reviews_as_one_request_takes(
+    practice: Practice,
+) -> None:
+    # given reviews that are too long for one request
+    long = {f"r{n:02}": f"The price is {n}. " * 40 for n in range(30)}
+    practice.edit_texts(**long)
+
+    # when a summary is asked for
+    practice.read("--summary")
+
+    # then the model is asked once
+    tasks = [
+        request["response_format"]["json_schema"]["name"]
+        for request in practice.server.requests
+    ]
+    assert tasks.count("annotations") > 1
+    assert tasks.count("summary") == 1
+
+
 def test_a_proposed_summary_is_not_published(summarized: Practice) -> None:
     insights = summarized.file("insights.json")
 
@@ -726,6 +767,18 @@ def test_without_a_terminal_there_is_a_line_a_minute(
     moments: list[int], lines: int
 ) -> None:
     assert seconds(*moments) == ["0 read, 30 left"] * lines
+
+
+def test_without_standard_output_the_reviews_are_read_all_the_same(
+    practice: Practice,
+) -> None:
+    # given a command that was started so, when it runs
+    with redirect_stdout(None):
+        status = command.main(practice.arguments())
+
+    # then nothing is lost but what it would have said
+    assert status == 0
+    assert len(practice.annotations()) == 30
 
 
 def test_a_line_says_how_fast_the_model_reads() -> None:
