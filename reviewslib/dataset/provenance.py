@@ -14,6 +14,9 @@ from reviewslib.dataset.strict_json import Object
 from reviewslib.dataset.text import fold
 
 UNKNOWN_SOURCE = "unknown"
+# What imports write for customers without a name; the first are Google's own words.
+NAMELESS_AT_GOOGLE = "A Google user"
+NAMELESS = "Anonymous"
 # Tools write these in small letters, or as one word.
 SOURCE_NAMES = (
     "Facebook",

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from reviewslib.dataset.provenance import NAMELESS, NAMELESS_AT_GOOGLE
 from reviewslib.dataset.text import fold
 from reviewslib.importer.formats import format_data
 from reviewslib.importer.texts import BadRecord
-
-# Google's own words for a customer who has no name.
-NAMELESS_AT_GOOGLE = "A Google user"
-NAMELESS = "Anonymous"
 
 # No person's name is as long; what is longer is a text in the wrong column.
 MAX_NAME_CHARACTERS = 200

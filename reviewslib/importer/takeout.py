@@ -20,13 +20,14 @@ from typing import Any, NamedTuple
 
 from reviewslib.dataset.contract import Contract, quoted
 from reviewslib.dataset.moments import text_of_seconds, utc_text
+from reviewslib.dataset.provenance import NAMELESS_AT_GOOGLE
 from reviewslib.dataset.strict_json import Json, NotJson, Object, decode
 from reviewslib.faults import BadData, Fault
 from reviewslib.files import Member
 from reviewslib.importer.dates import DateFormat, read_date
 from reviewslib.importer.exports import Export, Record
 from reviewslib.importer.formats import format_data
-from reviewslib.importer.names import NAMELESS_AT_GOOGLE, checked_name
+from reviewslib.importer.names import checked_name
 from reviewslib.importer.options import Options
 from reviewslib.importer.questions import NoExport, refused
 from reviewslib.importer.stars import FORMATS as STARS

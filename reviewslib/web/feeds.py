@@ -52,7 +52,7 @@ def json_feed(site: Site) -> bytes:
 
 
 def _json_feed_item(site: Site, review: Object) -> dict[str, Json]:
-    author = {"name": review["author"]}
+    author = {"name": site.language.author(review)}
     if review["author_avatar_url"]:
         author["avatar"] = review["author_avatar_url"]
     more = ("rating", "verified", "source", "owner_reply")
@@ -180,7 +180,7 @@ def _add_entry(feed: ET.Element, site: Site, review: Object) -> None:
     _element(entry, "published", _date_time(review["date"]))
     _element(entry, "updated", _modified(review))
     author = _element(entry, "author")
-    _element(author, "name", review["author"])
+    _element(author, "name", site.language.author(review))
     _element(entry, "link", rel="alternate", href=_entry_url(review))
     for term in _tags(site, review):
         _element(entry, "category", term=term)

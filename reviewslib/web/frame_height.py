@@ -178,7 +178,7 @@ def _review(review: Object, language: Language) -> Height:
     shown = paragraphs(review["text"], MAX_EXCERPT)
     if not whole:
         shown = language.say("A rating without words.")
-    author = words_of(one_line(review["author"]))
+    author = words_of(one_line(language.author(review)))
     day = language.day(review["date"])
     source = provenance.source_name(review["source"])
     where = language.say("on %(website)s", website=one_line(source))

@@ -18,11 +18,16 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from reviewslib.dataset.provenance import PublishedOn
+from reviewslib.dataset.provenance import (
+    NAMELESS,
+    NAMELESS_AT_GOOGLE,
+    PublishedOn,
+)
 from reviewslib.dataset.reviews import WEEK
 from reviewslib.dataset.strict_json import Object
 from reviewslib.web.catalogue import NO_TRANSLATIONS, Catalogue, read_catalogue
 from reviewslib.web.figures import capped, format_rating
+from reviewslib.web.shown_text import one_line
 
 # ---- Messages that are said by name: days of the week, and months ----
 
@@ -189,10 +194,20 @@ class Language:
 
     # ---- Reviews ----
 
+    def author(self, review: Object) -> str:
+        """The author of a review; words for a customer without a name."""
+        author: str = review["author"]
+        if author == NAMELESS_AT_GOOGLE:
+            # TRANSLATORS: the author of a review on Google who has no name there
+            return self.say("A Google user")
+        if author == NAMELESS or not one_line(author):
+            return self.say("Anonymous")
+        return author
+
     def review_title(self, review: Object) -> str:
         """The title of a review: "5 stars from Ann B."."""
         rating = review["rating"]
-        author = review["author"]
+        author = self.author(review)
         if rating == int(rating):
             # TRANSLATORS: the title of a review. Names cannot be bent: if yours are,
             # write "%(n)s ★ · %(author)s" or the like

@@ -182,6 +182,23 @@ def test_an_address_has_the_order_of_its_language(tag: str, said: str) -> None:
     assert SHIPPED.of(tag).place(address) == said
 
 
+AUTHORS = [
+    pytest.param("A Google user", "Bir Google kullanıcısı", id="nameless on Google"),
+    pytest.param("Anonymous", "Anonim", id="nameless elsewhere"),
+    pytest.param(" ", "Anonim", id="without a letter"),
+    pytest.param("Ann Anonymous", "Ann Anonymous", id="a name"),
+]
+
+
+@pytest.mark.parametrize(("author", "said"), AUTHORS)
+def test_a_customer_without_a_name_is_called_so_in_the_language_of_the_page(
+    author: str, said: str
+) -> None:
+    turkish = SHIPPED.of("tr")
+
+    assert turkish.author(review("a", author=author)) == said
+
+
 def test_an_address_has_no_gap_where_a_part_is_unknown() -> None:
     assert ENGLISH.place({"locality": "Portland", "region": None}) == "Portland"
 
