@@ -287,10 +287,42 @@ def test_fifty_lines_are_shown_and_the_rest_is_counted(
     ) == "\n".join(lines + rest)
 
 
-def test_a_web_url_may_have_capitals_and_needs_a_host() -> None:
-    assert contract.is_web_url(
-        "HTTPS://Reviews.Example/reviews?rating=5"
-    ) > contract.is_web_url("http://@")
+@pytest.mark.parametrize(
+    "url",
+    [
+        pytest.param("https://a", id="a host alone"),
+        pytest.param("http://a.example/b?c=d#e", id="a path"),
+        pytest.param("https://a.example?c=d", id="a query without a path"),
+        pytest.param("HTTPS://Reviews.Example/Reviews", id="capitals"),
+        pytest.param("https://a.example:8080/", id="a port"),
+        pytest.param("https://user@a.example/", id="a user"),
+        pytest.param("https://[::1]/", id="an IPv6 address"),
+        pytest.param("https://bäcker.example/ä", id="other letters"),
+    ],
+)
+def test_an_address_on_the_web_is_a_web_url(url: str) -> None:
+    assert contract.is_web_url(url)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("https://", id="no host"),
+        pytest.param("https:///path", id="a path alone"),
+        pytest.param("http://@", id="an empty user"),
+        pytest.param("https://:80/", id="a port alone"),
+        pytest.param("https://[a]/", id="brackets without an IPv6 address"),
+        pytest.param("https://a.example\N{ACCOUNT OF}b/", id="a host that has a path"),
+        pytest.param("ftp://a.example/", id="another scheme"),
+        pytest.param("//a.example/", id="no scheme"),
+        pytest.param("https://a.example/b c", id="a space"),
+        pytest.param("https://a.example/\n", id="a line break"),
+        pytest.param("https://a.example/\x7f", id="a control character"),
+        pytest.param(" https://a.example/", id="a space before it"),
+    ],
+)
+def test_another_text_is_no_web_url(text: str) -> None:
+    assert not contract.is_web_url(text)
 
 
 # ---- Form: a file has a fault exactly if the schema library finds one ----
