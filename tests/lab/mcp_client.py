@@ -24,9 +24,9 @@ async def main(url: str, *mode: str) -> None:
         async with mcp.Client(url, mode=mode[0]) as client:
             await converse(
                 client,
-                client.protocol_version,
-                client.server_info.name,
-                client.instructions,
+                version=client.protocol_version,
+                server=client.server_info.name,
+                instructions=client.instructions,
             )
         return
     from mcp.client.streamable_http import streamable_http_client
@@ -37,11 +37,16 @@ async def main(url: str, *mode: str) -> None:
     ):
         agreed = await session.initialize()
         await converse(
-            session, agreed.protocolVersion, agreed.serverInfo.name, agreed.instructions
+            session,
+            version=agreed.protocolVersion,
+            server=agreed.serverInfo.name,
+            instructions=agreed.instructions,
         )
 
 
-async def converse(client: Any, version: str, server: str, instructions: str) -> None:
+async def converse(
+    client: Any, *, version: str, server: str, instructions: str
+) -> None:
     tools = [tool.name for tool in (await client.list_tools()).tools]
     say(
         {
@@ -58,17 +63,17 @@ async def converse(client: Any, version: str, server: str, instructions: str) ->
         except ProtocolError as refused:
             say({"code": refused.error.code, "message": refused.error.message})
         else:
-            called = result.model_dump(mode="json", by_alias=True)
-            texts = [
-                block["text"] for block in called["content"] if block["type"] == "text"
-            ]
-            say(
-                {
-                    "isError": called["isError"],
-                    "texts": texts,
-                    "structured": called["structuredContent"],
-                }
-            )
+            say(brief(result.model_dump(mode="json", by_alias=True)))
+
+
+def brief(called: dict[str, Any]) -> dict[str, Any]:
+    """What a call gave, in the names of this program."""
+    texts = [block["text"] for block in called["content"] if block["type"] == "text"]
+    return {
+        "isError": called["isError"],
+        "texts": texts,
+        "structured": called["structuredContent"],
+    }
 
 
 def say(line: dict[str, Any]) -> None:

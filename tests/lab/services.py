@@ -273,25 +273,32 @@ def call(
     **headers: str,
 ) -> Response:
     """One request to a WSGI application in this process; arguments as of `fetch`."""
+    environ = environ_of(path, method, body or b"", headers)
+    started: list[Any] = []
+    answer = b"".join(application(environ, lambda *head: started.extend(head)))
+    status, fields = started
+    received = {name.lower(): value for name, value in fields}
+    return Response(int(status[:3]), received, answer)
+
+
+def environ_of(
+    path: str, method: str, body: bytes, headers: Mapping[str, str]
+) -> dict[str, Any]:
+    """A request as servers hand it to a WSGI application (PEP 3333)."""
     path, _, query = path.partition("?")
-    content = body or b""
     environ: dict[str, Any] = {
         "REQUEST_METHOD": method,
-        # As servers hand over the bytes of a path (PEP 3333).
+        # The bytes of the path, one character each.
         "PATH_INFO": unquote_to_bytes(path).decode("latin-1"),
         "QUERY_STRING": query,
         "SERVER_PROTOCOL": "HTTP/1.1",
         "HTTP_HOST": "a",
-        "CONTENT_LENGTH": str(len(content)),
-        "wsgi.input": io.BytesIO(content),
+        "CONTENT_LENGTH": str(len(body)),
+        "wsgi.input": io.BytesIO(body),
     }
     for name, text in headers.items():
         key = name.upper()
         if not key.startswith("CONTENT_"):
             key = f"HTTP_{key}"
         environ[key] = text
-    started: list[Any] = []
-    answer = b"".join(application(environ, lambda *head: started.extend(head)))
-    status, fields = started
-    headers = {name.lower(): value for name, value in fields}
-    return Response(int(status[:3]), headers, answer)
+    return environ

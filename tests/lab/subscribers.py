@@ -27,6 +27,8 @@ HOSTS = 50
 # Requests at once; the hub lets 1,000 wait.
 BATCH = 500
 WAIT_SECONDS = {"slow": 0.3, "hanging": 86_400}
+# Of the deliveries to flaky callbacks.
+REFUSED_SHARE = 0.4
 
 
 class Subscribers:
@@ -38,22 +40,15 @@ class Subscribers:
 
     def __init__(self, scratch: Path, network: str = "127.0.0."):
         self._hosts = [f"{network}{number}" for number in range(1, 1 + HOSTS)]
-        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        authority = trustme.CA()
-        authority.issue_cert(*self._hosts).configure_cert(self._tls)
-        authority.cert_pem.write_to_path(str(scratch / "subscribers.pem"))
-        self.flags = (
-            "--hub-allow-private",
-            "--hub-ca-file",
-            str(scratch / "subscribers.pem"),
-        )
+        ca_file = str(scratch / "subscribers.pem")
+        self._tls = _tls_context(self._hosts, ca_file)
+        self.flags = ("--hub-allow-private", "--hub-ca-file", ca_file)
         self.newest: dict[str, bytes] = {}
         # By path and lease, the moments (time.monotonic()) of the last verifications.
         self.verified_at: dict[tuple[str, str], float] = {}
         self.events: Counter[str] = Counter()
-        self._refused: set[str] = (
-            set()
-        )  # paths of flaky callbacks that take the next delivery
+        # Paths of flaky callbacks, which take the next delivery.
+        self._refused: set[str] = set()
         self._port = free_port()
         self._listening = threading.Event()
         threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True).start()
@@ -79,13 +74,11 @@ class Subscribers:
             "hub.callback": callback,
         }
         fields |= {f"hub.{name}": value for name, value in more.items()}
-        body = urlencode(fields).encode()
-        content_type = "application/x-www-form-urlencoded"
         return {
             "path": "/api/websub/hub",
             "method": "POST",
-            "body": body,
-            "content_type": content_type,
+            "body": urlencode(fields).encode(),
+            "content_type": "application/x-www-form-urlencoded",
         }
 
     def subscribe(self, server: Service, wanted: list[tuple[str, int, str]]) -> None:
@@ -116,38 +109,56 @@ class Subscribers:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             length = re.search(r"(?i)content-length: *([0-9]+)", head)
             body = await reader.readexactly(int(length[1]) if length else 0)
-            url = urlsplit(head.split(maxsplit=2)[1])
-            if head.startswith("GET"):
-                query = parse_qs(url.query)
-                # as the hub wants to read it
-                status = 200
-                content = query.get("hub.challenge", [""])[0]
-                self.newest.setdefault(url.path, b"")
-                lease = query.get("hub.lease_seconds", [""])[0]
-                self.verified_at[url.path, lease] = time.monotonic()
-                self.events[
-                    "denials" if query["hub.mode"] == ["denied"] else "verifications"
-                ] += 1
+            method, target, _ = head.split(maxsplit=2)
+            url = urlsplit(target)
+            if method == "GET":
+                answer = self._agree(url.path, url.query)
             else:
-                status = await self._take(url.path, body)
-                content = ""
-            head = f"HTTP/1.1 {status} -\r\nContent-Length: {len(content)}\r\nConnection: close\r\n\r\n"
-            writer.write((head + content).encode())
+                answer = await self._take(url.path, body)
+            writer.write(answer)
             writer.close()
             await writer.wait_closed()
 
-    async def _take(self, path: str, body: bytes) -> int:
-        """The status for a delivery."""
+    def _agree(self, path: str, query: str) -> bytes:
+        """The answer to a verification, or to a notice."""
+        asked = {name: values[0] for name, values in parse_qs(query).items()}
+        self.newest.setdefault(path, b"")
+        lease = asked.get("hub.lease_seconds", "")
+        self.verified_at[path, lease] = time.monotonic()
+        is_denial = asked["hub.mode"] == "denied"
+        self.events["denials" if is_denial else "verifications"] += 1
+        return _answer(200, asked.get("hub.challenge", ""))
+
+    async def _take(self, path: str, body: bytes) -> bytes:
+        """The answer to a delivery."""
         kind = path.split("/")[1]
         self.events[f"deliveries to {kind} callbacks"] += 1
         is_turned = kind == "turning" and self.newest[path]
         wait_kind = "hanging" if is_turned else kind
         await asyncio.sleep(WAIT_SECONDS.get(wait_kind, 0))
-        if kind == "dead" or (
-            kind == "flaky" and path not in self._refused and random.random() < 0.4
-        ):
+        if self._refuses(kind, path):
             self._refused.add(path)
-            return 500
+            return _answer(500)
         self._refused.discard(path)
         self.newest[path] = body
-        return 204
+        return _answer(204)
+
+    def _refuses(self, kind: str, path: str) -> bool:
+        if kind == "dead":
+            return True
+        may_refuse = kind == "flaky" and path not in self._refused
+        return may_refuse and random.random() < REFUSED_SHARE
+
+
+def _tls_context(hosts: list[str], ca_file: str) -> ssl.SSLContext:
+    """What callbacks show: a certificate of an authority that is written to a file."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority = trustme.CA()
+    authority.issue_cert(*hosts).configure_cert(context)
+    authority.cert_pem.write_to_path(ca_file)
+    return context
+
+
+def _answer(status: int, content: str = "") -> bytes:
+    lines = [f"HTTP/1.1 {status} -", f"Content-Length: {len(content)}"]
+    return "\r\n".join([*lines, "Connection: close", "", content]).encode()
