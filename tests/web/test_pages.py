@@ -7,6 +7,7 @@ depends on the data - links - texts for programs.
 """
 
 import html
+import itertools
 import json
 import re
 import shlex
@@ -150,14 +151,16 @@ TAME_TEXTS = ("word", "ann@word.example", "555")
 @cache
 def harmless_tags() -> list[set[tuple[str, ...]]]:
     """By kind of page: the tags of pages without a hostile text."""
-    tame = [SAMPLE, *(dataset_of(*files_saying(text)) for text in TAME_TEXTS)]
-    tame_pages = [
-        every_page(dataset, text) for dataset in tame for text in ("word", "zzz", "a b")
-    ]
-    return [
-        set().union(*(Shapes(page).found for page in kind))
-        for kind in zip(*tame_pages, strict=True)
-    ]
+    tame = [SAMPLE]
+    for text in TAME_TEXTS:
+        tame.append(dataset_of(*files_saying(text)))
+    tags: list[set[tuple[str, ...]]] = []
+    for dataset, text in itertools.product(tame, ("word", "zzz", "a b")):
+        pages = every_page(dataset, text)
+        tags = tags or [set() for _ in pages]
+        for kind, page in zip(tags, pages, strict=True):
+            kind.update(Shapes(page).found)
+    return tags
 
 
 hostile_text = st.one_of(
@@ -173,31 +176,51 @@ ALL_AT_ONCE = "n" + ATTACKS[1] + ATTACKS[4] + ATTACKS[11]
 @pytest.mark.slow
 @given(hostile_text)
 @example(ALL_AT_ONCE)
-def test_any_text_is_shown_as_written_and_becomes_no_markup(text: str) -> None:
+def test_no_text_becomes_markup(text: str) -> None:
     documents = every_page(dataset_of(*files_saying(text)), text)
+
     for document, harmless in zip(documents, harmless_tags(), strict=True):
         found = Shapes(document).found
         assert set(found) <= harmless
-        scripts = [shape for shape in found if shape[0] == "script"]
-        assert (found.count(("style",)), len(scripts)) == (1, document is documents[0])
-        assert not shown_text.FORBIDDEN.search(
-            re.sub("<script.*?</script>", "", document)
-        )
-    script = raw(documents[0], "script")
+        assert found.count(("style",)) == 1
+        visible = re.sub("<script.*?</script>", "", document)
+        assert not shown_text.FORBIDDEN.search(visible)
+
+
+def test_the_home_page_alone_has_data_for_search_engines() -> None:
+    _, *others = every_page(SAMPLE, "zzz")
+
+    assert [page for page in others if "<script" in page] == []
+
+
+@given(hostile_text)
+@example(ALL_AT_ONCE)
+def test_data_for_search_engines_say_any_text_and_end_nowhere(text: str) -> None:
+    page = home_page(dataset_of(*files_saying(text)))
+
+    assert page.count("<script") == 1
+    script = raw(page, "script")
     assert not set("<>&") & set(script)
     data = json.loads(script)
-    assert (data["name"], data["description"]) == (
-        shown_text.one_line(text),
-        shown_text.paragraphs(text),
-    )
-    assert not re.search("[\u202a-\u202e\u2066-\u2069]", data["name"]), (
-        "it would reverse a sentence"
-    )
-    for name in ("customer-words", "description"):
-        (shown,) = re.findall(f'<p class="{name}" dir="auto">([^<]*)</p>', documents[0])
-        assert html.unescape(shown) == shown_text.FORBIDDEN.sub(
-            "", shown_text.paragraphs(text)
-        )
+    assert data["name"] == shown_text.one_line(text)
+    assert data["description"] == shown_text.paragraphs(text)
+
+
+@given(hostile_text)
+def test_no_name_reverses_the_sentence_around_it(text: str) -> None:
+    assert not re.search("[\u202a-\u202e\u2066-\u2069]", shown_text.one_line(text))
+
+
+@pytest.mark.parametrize("name", ["customer-words", "description"])
+@given(hostile_text)
+@example(ALL_AT_ONCE)
+def test_any_text_is_shown_as_written(name: str, text: str) -> None:
+    page = home_page(dataset_of(*files_saying(text)))
+
+    (shown,) = re.findall(f'<p class="{name}" dir="auto">([^<]*)</p>', page)
+
+    allowed = shown_text.FORBIDDEN.sub("", shown_text.paragraphs(text))
+    assert html.unescape(shown) == allowed
 
 
 def curl_lines(text: str) -> list[str]:
@@ -208,110 +231,218 @@ def curl_lines(text: str) -> list[str]:
 @given(hostile_text)
 @example(ALL_AT_ONCE)
 def test_no_text_breaks_out_of_its_line_in_llms_txt(text: str) -> None:
-    hostile = llms(dataset_of(*files_saying(text)))
-    tame = llms(dataset_of(*files_saying("word")))
     beginnings = "(?m)^(?:## [A-Z][a-z ]*|[#>-].)?"
+    tame = llms(dataset_of(*files_saying("word")))
+
+    hostile = llms(dataset_of(*files_saying(text)))
+
     assert set(re.findall(beginnings, hostile)) == set(re.findall(beginnings, tame))
     assert curl_lines(hostile) == curl_lines(tame)
+
+
+@given(hostile_text)
+def test_a_name_in_a_configuration_needs_no_quoting(text: str) -> None:
     assert re.fullmatch("[a-z0-9-]+", shown_text.slug(text))
 
 
 # ---- Values ----
 
 
+ODD_LINES = " a\0\u202eb\r\nc\rd\n "
+
+
 @pytest.mark.parametrize(
-    ("name", "arguments", "shown"),
+    ("value", "length", "shown"),
     [
-        ("one_line", (" a\0\u202eb\r\nc\rd\n ",), "a b c d"),
-        ("one_line", (None,), ""),
-        ("one_line", ("x" * 80,), "x" * 80),
-        ("one_line", ("x" * 81,), "x" * 79 + "…"),
-        ("one_line", ("one two three", 8), "one two…"),
-        ("one_line", ("one two", 6), "one…"),
-        ("one_line", ("one " + "x" * 40, 36), f"one {'x' * 31}…"),
-        ("one_line", ("one " + "x" * 40, 35), "one…"),
-        ("paragraphs", (" a\0\u202eb\r\nc\rd\n ",), "a\0\u202eb\nc\nd"),
-        ("paragraphs", ("x" * 1000,), "x" * 1000),
-        ("paragraphs", ("x" * 1001,), "x" * 999 + "…"),
-        ("markdown", ("\\`*_[]<>#|a",), r"\\\`\*\_\[\]\<\>\#\|a"),
-        ("slug", ("ab " + "C" * 31 + " d",), "c" * 31 + "-reviews"),
-        ("slug", ("!",), "reviews"),
-        ("slug", ("Bäckerei Süßmilch",), "backerei-sussmilch-reviews"),
-        ("format_rating", (4.486,), "4.49"),
-        ("format_rating", (5.0,), "5"),
-        ("count_text", (None, "review"), "0 reviews"),
-        ("count_text", (10**10,), "1,000,000,000"),
-        ("mail_address", ("a.b+c-d@e-f.g",), "a.b+c-d@e-f.g"),
-        ("mail_address", ("a@b@c",), ""),
-        ("mail_address", ("a@" + "b" * 198,), "a@" + "b" * 198),
-        ("mail_address", ("a@" + "b" * 199,), ""),
-        ("web_url", ("https://a/".ljust(500, "x"),), "https://a/".ljust(500, "x")),
-        ("web_url", ("https://a/".ljust(501, "x"),), ""),
-        ("web_url", ("javascript:alert(1)",), ""),
-        ("web_url", (None,), ""),
-        ("web_url", (7,), ""),
+        pytest.param(ODD_LINES, 80, "a b c d", id="line ends and controls"),
+        pytest.param(None, 80, "", id="nothing"),
+        pytest.param("x" * 80, 80, "x" * 80, id="as long as may be"),
+        pytest.param("x" * 81, 80, "x" * 79 + "…", id="one letter too long"),
+        pytest.param("one two three", 8, "one two…", id="cut between words"),
+        pytest.param("one two", 6, "one…", id="cut before a word"),
+        pytest.param("one " + "x" * 40, 36, f"one {'x' * 31}…", id="cut in a word"),
+        pytest.param("one " + "x" * 40, 35, "one…", id="too little of a long word"),
     ],
 )
-def test_a_value_is_shown_briefly_and_without_harm(
-    name: str, arguments: Any, shown: str
+def test_a_line_is_cut_where_it_reads_best(
+    value: str | None, length: int, shown: str
 ) -> None:
-    assert (
-        getattr(figures if hasattr(figures, name) else shown_text, name)(*arguments)
-        == shown
-    )
+    assert shown_text.one_line(value, length) == shown
 
 
-def test_templates_are_read_at_load_and_know_all_their_names(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        pytest.param(ODD_LINES, "a\0\u202eb\nc\nd", id="line ends"),
+        pytest.param("x" * 1000, "x" * 1000, id="as long as may be"),
+        pytest.param("x" * 1001, "x" * 999 + "…", id="one letter too long"),
+    ],
+)
+def test_paragraphs_keep_their_lines(value: str, shown: str) -> None:
+    assert shown_text.paragraphs(value) == shown
+
+
+def test_markdown_is_escaped() -> None:
+    assert shown_text.markdown("\\`*_[]<>#|a") == r"\\\`\*\_\[\]\<\>\#\|a"
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [
+        pytest.param("ab " + "C" * 31 + " d", "c" * 31 + "-reviews", id="cut"),
+        pytest.param("!", "reviews", id="no letters"),
+        pytest.param("Bäckerei Süßmilch", "backerei-sussmilch-reviews", id="umlauts"),
+    ],
+)
+def test_a_name_in_a_configuration_is_short(name: str, slug: str) -> None:
+    assert shown_text.slug(name) == slug
+
+
+@pytest.mark.parametrize(
+    ("address", "linked"),
+    [
+        pytest.param("a.b+c-d@e-f.g", "a.b+c-d@e-f.g", id="plain"),
+        pytest.param("a@b@c", "", id="two signs"),
+        pytest.param("a@" + "b" * 198, "a@" + "b" * 198, id="as long as may be"),
+        pytest.param("a@" + "b" * 199, "", id="too long"),
+    ],
+)
+def test_a_plain_mail_address_is_a_link(address: str, linked: str) -> None:
+    assert shown_text.mail_address(address) == linked
+
+
+LONGEST_URL = "https://a/".ljust(500, "x")
+
+
+@pytest.mark.parametrize(
+    ("value", "linked"),
+    [
+        pytest.param(LONGEST_URL, LONGEST_URL, id="as long as may be"),
+        pytest.param(f"{LONGEST_URL}x", "", id="too long"),
+        pytest.param("javascript:alert(1)", "", id="a script"),
+        pytest.param(None, "", id="nothing"),
+        pytest.param(7, "", id="a number"),
+    ],
+)
+def test_a_web_address_alone_is_a_link(value: Any, linked: str) -> None:
+    assert shown_text.web_url(value) == linked
+
+
+def test_a_rating_has_two_decimals_at_most() -> None:
+    assert figures.format_rating(4.486) == "4.49"
+    assert figures.format_rating(5.0) == "5"
+
+
+def test_a_count_has_its_noun_and_a_width() -> None:
+    assert figures.count_text(None, "review") == "0 reviews"
+    assert figures.count_text(10**10) == "1,000,000,000"
+
+
+def test_templates_are_read_at_load(tmp_path: Path) -> None:
     copy = shutil.copytree(TEMPLATES_DIRECTORY, tmp_path / "templates")
     loaded = load_templates(copy)
+
     shutil.rmtree(copy)
+
     assert html_page(site_of(loaded, SAMPLE, URLS)).decode() == home_page(SAMPLE)
+
+
+def test_a_template_knows_all_its_names() -> None:
+    template = TEMPLATES.from_string("{{ unknown }}")
+
     with pytest.raises(jinja2.UndefinedError):
-        loaded.from_string("{{ unknown }}").render()
+        template.render()
 
 
 # ---- Figures ----
 
 
+HUGE = "x" * 4000
+
+
+@cache
 def huge_dataset() -> Dataset:
     """More and longer entries of every kind than a page has room for."""
-    huge = "x" * 4000
-    names = {"mentioned_services": [f"{huge[:800]}{n}" for n in range(70)]}
-    names["mentioned_technicians"] = [f"P{n}" for n in range(70)]
-    reviews = [review(f"{n}", author=huge, text=huge, **names) for n in range(30)]
-    business = {"name": huge, "description": huge, "service_areas": ["Upton"] * 500}
-    business["hours"] = [{"days": ["Monday"], "opens": "08:00", "closes": "18:00"}] * 20
+    opening = {"days": ["Monday"], "opens": "08:00", "closes": "18:00"}
+    question = {"question": HUGE, "answer": HUGE, "review_ids": []}
+    entities = {}
+    for kind, found in INSIGHTS_FILE["entities"].items():
+        entities[kind] = found * 30
+    document = a_file(
+        *(huge_review(f"{number}") for number in range(30)),
+        business={
+            "name": HUGE,
+            "description": HUGE,
+            "service_areas": ["Upton"] * 500,
+            "hours": [opening] * 20,
+        },
+    )
     insights = INSIGHTS_FILE | {
-        kind: INSIGHTS_FILE[kind] * 30 for kind in ("aspects", "topics")
+        "aspects": INSIGHTS_FILE["aspects"] * 30,
+        "topics": INSIGHTS_FILE["topics"] * 30,
+        "entities": entities,
+        "faq": [question] * 100,
     }
-    insights |= {
-        "entities": {
-            kind: found * 30 for kind, found in INSIGHTS_FILE["entities"].items()
-        }
-    }
-    insights |= {"faq": [{"question": huge, "answer": huge, "review_ids": []}] * 100}
-    return dataset_of(a_file(*reviews, business=business), insights)
+    return dataset_of(document, insights)
 
 
-def test_pages_stay_small_whatever_the_files_hold() -> None:
-    document = home_page(huge_dataset())
-    listed = list_page(huge_dataset())
-    assert max(map(len, (document, listed, home_page(SAMPLE)))) < 110_000
+def huge_review(id: str) -> dict[str, Any]:
+    return review(
+        id,
+        author=HUGE,
+        text=HUGE,
+        mentioned_services=[f"{HUGE[:800]}{number}" for number in range(70)],
+        mentioned_technicians=[f"P{number}" for number in range(70)],
+    )
+
+
+@pytest.mark.parametrize(
+    ("page", "dataset"),
+    [
+        pytest.param(home_page, huge_dataset(), id="a huge home page"),
+        pytest.param(list_page, huge_dataset(), id="a huge list"),
+        pytest.param(home_page, SAMPLE, id="the home page of the sample"),
+    ],
+)
+def test_pages_stay_small_whatever_the_files_hold(
+    page: Callable[[Dataset], str], dataset: Dataset
+) -> None:
+    assert len(page(dataset)) < 110_000
+
+
+def test_what_models_read_is_small() -> None:
     assert len(llms(SAMPLE).encode()) <= 12 * 1024
+
+
+def test_the_form_offers_twenty_subjects_of_a_kind() -> None:
+    listed = list_page(huge_dataset())
+
     subjects = listed.partition('id="mentions"')[2].partition("</select>")[0]
     assert subjects.count('value="technicians/') == 20
-    limits = {
-        "08:00": 14,
-        "Upton": 12,
-        " positive, ": 11,
-        '"details"': 16,
-        'scope="row"': 32,
-        "<article": 12,
-    }
-    shown = document.partition("<body>")[2]
-    assert {text: shown.count(text) for text in limits} == limits
-    data = json.loads(raw(document, "script"))
-    assert (len(data["areaServed"]), len(data["openingHoursSpecification"])) == (12, 14)
+
+
+@pytest.mark.parametrize(
+    ("mark", "number"),
+    [
+        pytest.param("08:00", 14, id="opening hours"),
+        pytest.param("Upton", 12, id="service areas"),
+        pytest.param(" positive, ", 11, id="aspects, and the sentence above them"),
+        pytest.param('"details"', 16, id="topics and questions"),
+        pytest.param('scope="row"', 32, id="people and things, eight of a kind"),
+        pytest.param("<article", 12, id="reviews"),
+    ],
+)
+def test_the_home_page_has_so_many_of_each(mark: str, number: int) -> None:
+    shown = home_page(huge_dataset()).partition("<body>")[2]
+
+    assert shown.count(mark) == number
+
+
+def test_data_for_search_engines_have_as_many_as_the_page() -> None:
+    data = json.loads(raw(home_page(huge_dataset()), "script"))
+
+    assert len(data["areaServed"]) == 12
+    assert len(data["openingHoursSpecification"]) == 14
 
 
 def count_at(dataset: Dataset, query_string: str) -> Any:
@@ -321,10 +452,23 @@ def count_at(dataset: Dataset, query_string: str) -> Any:
     return in_any_order(dataset, query).frame["matched"]
 
 
-LINKED_COUNT = re.compile(  # a bar of stars, a year, a row of people or services, a suggestion
-    r'(?s)<a href="[^"]*/reviews\?([^"#]*)#results">(?:([\d,]+) (?:reviews?|mentions?|positive|negative)</a>|(?:(?!<a ).)*?'
-    r"(?:<span>([\d,]+)</span></a>|<small>([\d,]+) reviews?</small>"
-    r"|</th>\s*<td>[\d.–]+</td>\s*<td>([\d,]+)</td>))"
+# A figure that is a link, or stands beside one: "12 reviews", a bar of stars, a year, a
+# row of people or services. The query string of the link, then the figure.
+LINKED_COUNT = re.compile(
+    r"""<a\ href="[^"]*/reviews\?([^"#]*)\#results">
+    (?:
+      ([\d,]+)\ (?:reviews?|mentions?|positive|negative)</a>
+    |
+      (?:(?!<a\ ).)*?
+      (?:
+        <span>([\d,]+)</span></a>
+      |
+        <small>([\d,]+)\ reviews?</small>
+      |
+        </th>\s*<td>[\d.–]+</td>\s*<td>([\d,]+)</td>
+      )
+    )""",
+    re.DOTALL | re.VERBOSE,
 )
 UNMATCHED = {
     "query": "massage zzz neck neck \u0301",
@@ -353,20 +497,23 @@ WHOLLY_READ = dataset_of(
 def test_every_count_links_to_a_list_of_so_many_reviews(
     dataset: Dataset, unmatched: Any, number: int
 ) -> None:
-    links = LINKED_COUNT.findall(
-        list_page(dataset, **unmatched) if unmatched else home_page(dataset)
-    )
+    page = list_page(dataset, **unmatched) if unmatched else home_page(dataset)
+
+    links = LINKED_COUNT.findall(page)
+
     assert len(links) == number
     for query_string, *counts in links:
-        assert count_at(dataset, query_string) == int(
-            "".join(counts).replace(",", "")
-        ), query_string
+        count = int("".join(counts).replace(",", ""))
+        assert count_at(dataset, query_string) == count, query_string
 
 
 def test_what_is_mentioned_most_comes_first() -> None:
     counts = {"a": None, "b": 0, "c": 5, "d": 10**10, "e": 5}
     entries = [{"id": id, "mention_count": count} for id, count in counts.items()]
-    assert [entry["id"] for entry in figures.by_mentions(entries, 3)] == ["d", "c", "e"]
+
+    shown = figures.by_mentions(entries, 3)
+
+    assert [entry["id"] for entry in shown] == ["d", "c", "e"]
 
 
 def test_aspects_that_nobody_judges_have_empty_bars_and_a_scale() -> None:
@@ -397,7 +544,11 @@ TWO_MONTHS = months(("2025-01", 5, 4), ("2025-02", 5, 4))
 
 def test_the_chart_has_a_dot_a_month_and_a_line_of_averages() -> None:
     monthly = [*FOUR_MONTHS, *months(("2026-01", None, 9), ("2020-03", 1, 1))]
-    assert asdict(trend(monthly)) == {
+
+    chart = trend(monthly)
+
+    assert chart is not None
+    assert asdict(chart) == {
         "levels": [(3, 1), (4, 0.5), (5, 0)],
         "januaries": [(2025, 0.5)],
         "dots": [(0, 1, 5), (0.5, 0, 5), (0.75, 0.5, 3.5), (1, 0.5, 3.5)],
@@ -409,21 +560,22 @@ def test_the_chart_has_a_dot_a_month_and_a_line_of_averages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("monthly", "levels"),
+    "monthly",
     [
-        (FOUR_MONTHS[1:], None),
-        (TWO_MONTHS, None),
-        ([], None),
-        (TWO_MONTHS[:1] + TWO_MONTHS, [4, 5]),
+        pytest.param(FOUR_MONTHS[1:], id="nine reviews"),
+        pytest.param(TWO_MONTHS, id="two months"),
+        pytest.param([], id="none"),
     ],
-    ids=["nine reviews", "two months", "none", "equal ratings and a repeated month"],
 )
-def test_three_months_and_ten_reviews_make_a_chart(
-    monthly: Any, levels: list[int] | None
-) -> None:
-    chart = trend(monthly)
-    shown = [stars for stars, _ in chart.levels] if chart else None
-    assert shown == levels
+def test_less_than_three_months_or_ten_reviews_make_no_chart(monthly: Any) -> None:
+    assert trend(monthly) is None
+
+
+def test_equal_ratings_and_a_repeated_month_make_a_chart() -> None:
+    chart = trend(TWO_MONTHS[:1] + TWO_MONTHS)
+
+    assert chart is not None
+    assert [stars for stars, _ in chart.levels] == [4, 5]
 
 
 # ---- What depends on the data ----
@@ -459,67 +611,163 @@ EIGHT = "a b c d e f g h"
 ONLY_EIGHT = "Only the first 8 words were searched for."
 
 
-def text_of_case(value: object) -> str:
-    """The name of a case: the text that is looked for."""
-    return value if isinstance(value, str) else ""
-
-
 @pytest.mark.parametrize(
     ("page", "dataset", "values", "text", "is_shown"),
     [
-        (list_page, ONE_OF_TWO, {"query": "1"}, "1 review · Words: 1<", True),
-        (list_page, ONE_OF_TWO, {"query": "good"}, "2 reviews · Words: good<", True),
-        (list_page, many(21), {"offset": 20}, '<link rel="prev"', True),
-        (list_page, many(21), {}, '<link rel="prev"', False),
-        (
+        pytest.param(
+            list_page,
+            ONE_OF_TWO,
+            {"query": "1"},
+            "1 review · Words: 1<",
+            True,
+            id="one match",
+        ),
+        pytest.param(
+            list_page,
+            ONE_OF_TWO,
+            {"query": "good"},
+            "2 reviews · Words: good<",
+            True,
+            id="several matches",
+        ),
+        pytest.param(
+            list_page,
+            many(21),
+            {"offset": 20},
+            '<link rel="prev"',
+            True,
+            id="a later page leads back",
+        ),
+        pytest.param(
+            list_page,
+            many(21),
+            {},
+            '<link rel="prev"',
+            False,
+            id="the first page leads nowhere back",
+        ),
+        pytest.param(
             list_page,
             SAMPLE,
             {"query": "a&b=#\N{GREEK SMALL LETTER ALPHA}?", "min_rating": 4.0},
             ODD_LINK,
             True,
+            id="odd letters in links",
         ),
-        (
+        pytest.param(
             list_page,
             SAMPLE,
             {"query": "zzz yyy", "source": "nowhere"},
             "Similar searches",
             False,
+            id="no other search where two filters fail",
         ),
-        (list_page, SAMPLE, {"query": EIGHT}, ONLY_EIGHT, False),
-        (list_page, SAMPLE, {"query": f"{EIGHT} i"}, ONLY_EIGHT, True),
-        (list_page, NAMED, {}, f'<option value="technicians/{LONG_NAME}"', True),
-        (list_page, NAMED, {}, '<option value="technicians/mm', False),
-        (
+        pytest.param(
+            list_page, SAMPLE, {"query": EIGHT}, ONLY_EIGHT, False, id="eight words"
+        ),
+        pytest.param(
+            list_page,
+            SAMPLE,
+            {"query": f"{EIGHT} i"},
+            ONLY_EIGHT,
+            True,
+            id="a ninth word",
+        ),
+        pytest.param(
+            list_page,
+            NAMED,
+            {},
+            f'<option value="technicians/{LONG_NAME}"',
+            True,
+            id="the longest name offered",
+        ),
+        pytest.param(
+            list_page,
+            NAMED,
+            {},
+            '<option value="technicians/mm',
+            False,
+            id="a longer name is not offered",
+        ),
+        pytest.param(
             list_page,
             NAMED,
             {},
             '<option value="services/no_label">no_label</option>',
             True,
+            id="a service without a label",
         ),
-        (
+        pytest.param(
             invalid_list_page,
             SAMPLE,
             {"query": "\udcff"},
             'value="\N{REPLACEMENT CHARACTER}"',
             True,
+            id="half a pair of surrogates",
         ),
-        (review_page, ONE_OF_TWO, {}, "Other reviews", True),
-        (review_page, many(1), {}, "Other reviews", False),
-        (review_page, WHOLE, {}, "Long. " * 999, True),
-        (review_page, WHOLE, {}, "LONG. " * 999, True),
-        (home_page, many(13), {}, ">All 13 reviews<", True),
-        (home_page, many(12), {}, ">All 12 ", False),
-        (home_page, reviews_of("w" * 19), {}, LEAD, False),
-        (home_page, reviews_of("w" * 20), {}, LEAD, True),
-        (home_page, reviews_of("w" * 280), {}, f"<p>{'w' * 280}</p>", True),
-        (home_page, reviews_of("w" * 281), {}, f"<p>{'w' * 279}…</p>", True),
-        (home_page, UNRATED, {}, "<td>–</td>", True),
-        (llms, UNRATED, {}, r"- A\*b: 3", True),
-        (home_page, ELSEWHERE, {}, ", elsewhere", True),
-        (home_page, many(1), {}, ", elsewhere", False),
-        (home_page, CLINIC, {}, '"@type":"MedicalClinic"', True),
+        pytest.param(
+            review_page, ONE_OF_TWO, {}, "Other reviews", True, id="other reviews"
+        ),
+        pytest.param(
+            review_page, many(1), {}, "Other reviews", False, id="the only review"
+        ),
+        pytest.param(review_page, WHOLE, {}, "Long. " * 999, True, id="a whole text"),
+        pytest.param(review_page, WHOLE, {}, "LONG. " * 999, True, id="a whole reply"),
+        pytest.param(
+            home_page,
+            many(13),
+            {},
+            ">All 13 reviews<",
+            True,
+            id="more reviews than shown",
+        ),
+        pytest.param(
+            home_page, many(12), {}, ">All 12 ", False, id="as many reviews as shown"
+        ),
+        pytest.param(
+            home_page,
+            reviews_of("w" * 19),
+            {},
+            LEAD,
+            False,
+            id="a text too short to lead",
+        ),
+        pytest.param(
+            home_page,
+            reviews_of("w" * 20),
+            {},
+            LEAD,
+            True,
+            id="a text long enough to lead",
+        ),
+        pytest.param(
+            home_page,
+            reviews_of("w" * 280),
+            {},
+            f"<p>{'w' * 280}</p>",
+            True,
+            id="a lead as long as may be",
+        ),
+        pytest.param(
+            home_page,
+            reviews_of("w" * 281),
+            {},
+            f"<p>{'w' * 279}…</p>",
+            True,
+            id="a longer lead is cut",
+        ),
+        pytest.param(home_page, UNRATED, {}, "<td>–</td>", True, id="no rating"),
+        pytest.param(llms, UNRATED, {}, r"- A\*b: 3", True, id="no rating in llms.txt"),
+        pytest.param(
+            home_page, ELSEWHERE, {}, ", elsewhere", True, id="another website"
+        ),
+        pytest.param(
+            home_page, many(1), {}, ", elsewhere", False, id="no other website"
+        ),
+        pytest.param(
+            home_page, CLINIC, {}, '"@type":"MedicalClinic"', True, id="a narrower type"
+        ),
     ],
-    ids=text_of_case,
 )
 def test_a_text_is_shown_only_where_the_data_give_reason(
     page: Callable[..., str],
@@ -584,34 +832,44 @@ def test_what_leaves_a_page_is_absolute() -> None:
 
 
 def test_a_sitemap_has_a_limit_and_the_days_of_changes() -> None:
-    replied = review(
-        "c",
-        date="2026-01-03",
-        owner_reply={"text": "x", "date": "2026-02-01T00:00:00Z"},
-    )
-    text = crawlers.sitemap(
-        site_of(TEMPLATES, dataset_of(a_file(review("a&b"), replied)), URLS), limit=1
-    ).decode()
+    reply = {"text": "x", "date": "2026-02-01T00:00:00Z"}
+    replied = review("c", date="2026-01-03", owner_reply=reply)
+    dataset = dataset_of(a_file(review("a&b"), replied))
+
+    text = crawlers.sitemap(site(dataset), limit=1).decode()
+
     found = re.findall("<loc>(.*?)</loc><lastmod>(.*?)</lastmod>", text)
     assert found == [
-        (URLS.home + path, "2026-02-01") for path in ("", "reviews", "reviews/c")
+        (URLS.home, "2026-02-01"),
+        (f"{URLS.home}reviews", "2026-02-01"),
+        (f"{URLS.home}reviews/c", "2026-02-01"),
     ]
+
+
+STRANGE = service_urls("https://reviews.example/a'b&c")
+
+
+def commands_of_the_page() -> list[str]:
+    """The curl lines of the home page of a service with a strange address."""
+    code = html.unescape(raw(html_page(site(SAMPLE, STRANGE)).decode(), "code"))
+    return re.findall(r"curl .*?(?=curl |claude )", code)
 
 
 def test_a_shell_reads_every_curl_line_as_it_is_meant() -> None:
-    strange = service_urls("https://reviews.example/a'b&c")
-    shown = html.unescape(raw(html_page(site(SAMPLE, strange)).decode(), "code"))
-    commands = [
-        shlex.split(line) for line in re.findall(r"curl .*?(?=curl |claude )", shown)
-    ]
-    assert all(url.startswith(strange.home) for _, url, *_ in commands)
-    assert [url for _, url, *options in commands if options] == [
-        strange.mcp,
-        strange.hub,
-    ]
-    lines = curl_lines(llms_text(site(SAMPLE, strange)).decode())
+    commands = [shlex.split(line) for line in commands_of_the_page()]
+
+    assert all(url.startswith(STRANGE.home) for _, url, *_ in commands)
+    posted = [url for _, url, *options in commands if options]
+    assert posted == [STRANGE.mcp, STRANGE.hub]
+
+
+def test_models_read_the_curl_lines_of_the_page() -> None:
+    shown = "".join(commands_of_the_page())
+
+    lines = curl_lines(llms_text(site(SAMPLE, STRANGE)).decode())
+
     assert lines
-    assert all(line in shown for line in lines)
+    assert [line for line in lines if line not in shown] == []
 
 
 def test_no_example_for_a_terminal_prints_the_pages_of_the_list() -> None:
@@ -623,11 +881,11 @@ def test_no_example_for_a_terminal_prints_the_pages_of_the_list() -> None:
 
 def test_no_document_mentions_a_hub_that_is_turned_off() -> None:
     quiet = replace(URLS, hub="")
-    texts = (
+
+    texts = [
         html_page(site(SAMPLE, quiet)),
         llms_text(site(SAMPLE, quiet)),
-    )
-    assert not any(
-        re.search(rb"websub|hub\.", text)
-        for text in (*texts, crawlers.robots_text(quiet))
-    )
+        crawlers.robots_text(quiet),
+    ]
+
+    assert [text for text in texts if re.search(rb"websub|hub\.", text)] == []
