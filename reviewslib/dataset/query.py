@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -336,8 +335,6 @@ def _number(
     if value > parameter.maximum:
         maximum = _brief(parameter.maximum)
         raise BadValue(f"{_brief(value)} is above the maximum of {maximum}")
-    if math.isnan(value):
-        raise BadValue("expected a number")
     # Ratings are mostly integers, which compare faster with an integer than with a
     # float.
     if value == int(value):
