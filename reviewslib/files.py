@@ -278,13 +278,14 @@ def _lock(descriptor: int, directory: Path, waits: bool) -> None:
     kind = fcntl.LOCK_EX
     if not waits:
         kind |= fcntl.LOCK_NB
-    # BlockingIOError: another import holds the lock. While we waited for it, it may
-    # have removed the directory, and a third may have made it anew.
+    # BlockingIOError: another import, or the annotator, holds the lock. While we waited
+    # for it, it may have removed the directory, and a third may have made it anew.
     with suppress(BlockingIOError, FileNotFoundError):
         fcntl.flock(descriptor, kind)
         if os.path.samestat(os.fstat(descriptor), directory.stat()):
             return
-    raise OSError(None, "another import is under way", str(directory))
+    reason = "another command is writing to it; try again in a moment"
+    raise OSError(None, reason, str(directory))
 
 
 def sync_to_disk(descriptor: int) -> None:

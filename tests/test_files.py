@@ -24,7 +24,7 @@ from reviewslib.files import in_archive, in_folder, locked, opened, write
 MAX_BYTES = 64 * 2**20
 IRREGULAR = "it is not a regular file"
 TOO_LARGE = "it is larger than 64 MiB"
-BUSY = "another import is under way"
+BUSY = "another command is writing to it; try again in a moment"
 WANTED = re.compile(r"(.*/)?a\.json")
 
 

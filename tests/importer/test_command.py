@@ -524,7 +524,10 @@ def test_the_first_import_into_a_directory_is_locked_too(shop: Shop) -> None:
     with files.locked(shop.data, is_dry=False):
         assert shop.run(shop.page(item(1)), "--name", "B") == EXIT_FAILURE
 
-    assert shop.output().err == f"{shop.data}: another import is under way\n"
+    assert (
+        shop.output().err
+        == f"{shop.data}: another command is writing to it; try again in a moment\n"
+    )
 
 
 class Interrupted(io.StringIO):
