@@ -110,7 +110,7 @@ SENTENCES = {
         f"at least {WORDS[exports.MIN_FAILED]} of the rows",
     ],
     "docs/google.md": [
-        f"at most {google_listing.MAX_QUESTIONS} in a run",
+        f"at most {google_listing.MAX_ASKED_REVIEWS} in a run",
     ],
     "docs/without-a-server.md": [
         f"Above {crawl.MAX_SITE_BYTES // MB} MB nothing is written",

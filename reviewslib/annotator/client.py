@@ -52,7 +52,7 @@ OPENER.add_handler(urllib.request.HTTPSHandler())
 
 # An answer without an end must not fill the memory. What is cut here is no JSON,
 # and so an unusable answer. The largest useful one has some 20 KB.
-MAX_ANSWER_BYTES = 4 * 1024 * 1024
+MAX_COMPLETION_BYTES = 4 * 1024 * 1024
 
 # ---- What a status means ----
 
@@ -74,7 +74,7 @@ STOPPING = {
 NO_CREDIT = b"insufficient_quota"
 
 # Before a request is repeated, unless the server asks for more.
-PAUSE_SECONDS = 5
+RETRY_PAUSE_SECONDS = 5
 # A Retry-After of more digits than this is beyond any timeout.
 RETRY_AFTER_DIGITS = 9
 
@@ -108,7 +108,7 @@ def _refusal(status: int, body: bytes) -> str:
 
 
 @dataclass
-class Client:
+class ModelClient:
     """One model at one server.
 
     Raises CommandFailed unless the URL is https or on this machine, and where the
@@ -187,7 +187,7 @@ class Client:
                 continue
             if status in SMALLER:
                 raise BadAnswer(f"status {status}: {excerpt(body)}")
-            pause = max(_given_pause(retry_after), PAUSE_SECONDS)
+            pause = max(_given_pause(retry_after), RETRY_PAUSE_SECONDS)
             is_worth_waiting = pause < self.timeout and NO_CREDIT not in body
             if status not in LATER or not is_worth_waiting:
                 raise CommandFailed(_refusal(status, body))
@@ -210,7 +210,7 @@ class Client:
         request = urllib.request.Request(url, body, headers)  # noqa: S310
         try:
             with OPENER.open(request) as response:
-                answer: bytes = response.read(MAX_ANSWER_BYTES)
+                answer: bytes = response.read(MAX_COMPLETION_BYTES)
         except (urllib.error.URLError, ValueError) as error:
             # ValueError: a host that is no name.
             reason = getattr(error, "reason", error)
@@ -244,7 +244,7 @@ class _Requests:
     to `answers`.
     """
 
-    client: Client
+    client: ModelClient
     prompt: Prompt
     parallel: int
     while_waiting: Callable[[], None]

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from reviewslib import files
 from reviewslib.annotator import prompts
-from reviewslib.annotator.client import BatchOutcome, Client
+from reviewslib.annotator.client import BatchOutcome, ModelClient
 from reviewslib.annotator.prompts import BadAnswer, Prompt
 from reviewslib.dataset import counting, mentions
 from reviewslib.dataset.contract import shipped_contract
@@ -55,7 +55,7 @@ class Reading:
     def __init__(
         self, options: argparse.Namespace, clock: Callable[[], float] = time.monotonic
     ):
-        self._client = Client(
+        self._client = ModelClient(
             base=options.url,
             model=options.model,
             timeout=options.timeout,

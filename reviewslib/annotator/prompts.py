@@ -9,7 +9,6 @@ Sections: requests and answers - annotations - the vocabulary - the summary.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from importlib import resources
@@ -22,7 +21,7 @@ from reviewslib.dataset.contract import Schema
 from reviewslib.dataset.figures import ReviewObjects
 from reviewslib.dataset.mentions import has_words, text_digest
 from reviewslib.dataset.strict_json import Json, NotJson, Object, decode, encode
-from reviewslib.dataset.text import folded_words
+from reviewslib.dataset.text import folded_words, words_in
 from reviewslib.dataset.vocabulary import (
     PROPOSED,
     PROPOSED_KEY,
@@ -279,7 +278,7 @@ def _with_short_phrase(mention: Object) -> Object:
 MAX_READ_REVIEWS = 200
 # More aspects or topics than these nobody reads on a page, nor does a small model
 # keep them apart. People and services are only proposed, so they may be many.
-MAX_ENTRIES = {"aspects": 10, "topics": 10, "technicians": 30, "services": 30}
+MAX_PROPOSED_ENTRIES = {"aspects": 10, "topics": 10, "technicians": 30, "services": 30}
 # Whether a person works there, and whether a service is sold, the owner knows better.
 ONLY_PROPOSED_KINDS = ("technicians", "services")
 # One or two words were asked for; what is longer is a sentence, not a label.
@@ -287,7 +286,6 @@ MAX_LABEL_CHARACTERS = 60
 # A label enters by itself if so many answers have it. Reviews of one author are in one
 # request, so that the words of one customer alone never become a name of an aspect.
 MIN_ANSWERS = 2
-WORD = re.compile(r"\w+")
 
 
 def _author_of(review: Object) -> str:
@@ -304,7 +302,7 @@ VOCABULARY = Prompt(
 
 
 # By id: the label as each answer that has it spells it, at its first place.
-Labels = Mapping[str, Sequence[str]]
+Spellings = Mapping[str, Sequence[str]]
 
 
 def spread(reviews: ReviewObjects) -> list[Object]:
@@ -322,7 +320,7 @@ def proposed_vocabulary(answers: Sequence[Object]) -> dict[str, Json]:
     Under `proposed_…` stand the labels of one answer alone, and those of
     ONLY_PROPOSED_KINDS. Nothing if there are no aspects.
     """
-    labels = {kind: _labels_by_id(answers, kind) for kind in MAX_ENTRIES}
+    labels = {kind: _labels_by_id(answers, kind) for kind in MAX_PROPOSED_ENTRIES}
     if not labels["aspects"]:
         return {}
     proposals: dict[str, Json] = {}
@@ -334,7 +332,7 @@ def proposed_vocabulary(answers: Sequence[Object]) -> dict[str, Json]:
     return proposals
 
 
-def _by_agreement(kind: str, labels: Labels) -> dict[str, Json]:
+def _by_agreement(kind: str, labels: Spellings) -> dict[str, Json]:
     """The entries of a kind by the key for them; a key without entries is absent."""
     shared = {id: said for id, said in labels.items() if len(said) >= MIN_ANSWERS}
     single = {id: said for id, said in labels.items() if id not in shared}
@@ -342,13 +340,13 @@ def _by_agreement(kind: str, labels: Labels) -> dict[str, Json]:
     return {key: _entries(kind, each) for key, each in by_key.items() if each}
 
 
-def _labels_by_id(answers: Sequence[Object], kind: str) -> Labels:
+def _labels_by_id(answers: Sequence[Object], kind: str) -> Spellings:
     labels: dict[str, list[str]] = {}
     for answer in answers:
         said: dict[str, str] = {}
         for label in answer[kind]:
             spaced = " ".join(label.split())
-            id = "-".join(WORD.findall(folded_words(spaced)))
+            id = "-".join(words_in(folded_words(spaced)))
             if id and len(spaced) <= MAX_LABEL_CHARACTERS:
                 said.setdefault(id, spaced)
         for id, spelling in said.items():
@@ -356,12 +354,12 @@ def _labels_by_id(answers: Sequence[Object], kind: str) -> Labels:
     return labels
 
 
-def _entries(kind: str, labels: Labels) -> list[dict[str, Json]]:
+def _entries(kind: str, labels: Spellings) -> list[dict[str, Json]]:
     """Entries that wait for a look of the owner, those of most answers first."""
     ranked = sorted(labels.items(), key=lambda item: -len(item[1]))
     return [
         {"id": id, "label": _spelling(spellings), PROPOSED_KEY: True}
-        for id, spellings in ranked[: MAX_ENTRIES[kind]]
+        for id, spellings in ranked[: MAX_PROPOSED_ENTRIES[kind]]
     ]
 
 
@@ -376,7 +374,7 @@ def _spelling(spellings: Sequence[str]) -> str:
 # ---- The summary: proposals for an EditorialFile, of which none is used unseen ----
 
 # As many as the instructions ask for.
-MAX_QUESTIONS = 8
+MAX_PROPOSED_QUESTIONS = 8
 
 
 def _proposed_summary(reviews: ReviewObjects, answer: Object) -> dict[str, Json]:
@@ -390,7 +388,9 @@ def _proposed_summary(reviews: ReviewObjects, answer: Object) -> dict[str, Json]
         "summary": answer["summary"].strip() if rests_on else None,
         "summary_review_ids": rests_on,
         "pull_quote": _verbatim(answer["pull_quote"].strip(), reviews),
-        "faq": [entry for entry in questions if all(entry.values())][:MAX_QUESTIONS],
+        "faq": [entry for entry in questions if all(entry.values())][
+            :MAX_PROPOSED_QUESTIONS
+        ],
     }
     return {PROPOSED + key: proposal for key, proposal in proposals.items() if proposal}
 

@@ -304,8 +304,8 @@ def _beginning(
 # ---- Entries and questions ----
 
 # Of hints: as many as a reader compares.
-MAX_ENTRIES = 4
-MAX_QUESTIONS = 2
+MAX_HINTED_ENTRIES = 4
+MAX_HINTED_QUESTIONS = 2
 # A word that more than one in so many texts has tells nothing apart.
 COMMON = 4
 
@@ -337,7 +337,7 @@ def _entries(
 ) -> Iterable[FittingEntry]:
     """Entries with the words; `matches` pass all filters but the one with the words."""
     found = _fitting_entries(dataset, query, sought, matches)
-    return islice(found, MAX_ENTRIES)
+    return islice(found, MAX_HINTED_ENTRIES)
 
 
 def _fitting_entries(
@@ -349,7 +349,7 @@ def _fitting_entries(
             continue
         candidates = matches.get(parameter, ())
         fitting = dataset.hint_index.entries.with_words(words)
-        for entry in fitting[:MAX_ENTRIES]:
+        for entry in fitting[:MAX_HINTED_ENTRIES]:
             ids = dataset.subjects.ids_of(entry, query.sentiment)
             matched = _count_among(dataset, candidates, ids)
             if matched:
@@ -370,4 +370,4 @@ def _questions(dataset: Dataset, sought: Sought) -> list[FittingQuestion]:
             question = FittingQuestion(entry["question"], entry["answer"])
             if question not in questions:
                 questions.append(question)
-    return questions[:MAX_QUESTIONS]
+    return questions[:MAX_HINTED_QUESTIONS]

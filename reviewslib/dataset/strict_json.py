@@ -2,8 +2,7 @@
 
 Python's `json` accepts values that JSON or UTF-8 cannot represent: NaN, infinite
 numbers, lone surrogates. This module refuses them, and nesting that would exhaust the
-stack. It knows no file and no schema. Its sections: reading, what cannot be written
-again, writing.
+stack. It knows no file and no schema.
 
 Sections: reading - what cannot be written again - writing.
 """

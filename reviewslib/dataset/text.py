@@ -137,7 +137,7 @@ WORD = re.compile(r"\w+")
 
 
 def words_in(loose_text: str) -> list[str]:
-    """The words of a loosened text: letters, digits and underscores."""
+    """The words of a loosened or folded text: letters, digits and underscores."""
     return WORD.findall(loose_text)
 
 

@@ -1,8 +1,7 @@
 """`reviewsd-import`: imports owners' exports into `reviews.json`, and counts insights.
 
 This module puts the steps together, and prints their reports. It knows no format and no
-rule of merging. The daemon does not import it, but notices that a file has changed. Its
-sections: import, erasure, counting, the command line.
+rule of merging. The daemon does not import it, but notices that a file has changed.
 
 Sections: import - erasure - counting - command line.
 """

@@ -1,8 +1,7 @@
 """Reviews in a table: the record of each row.
 
 `csv_text.py` makes rows of a file, and `headers.py` tells the meaning of columns. This
-module is pure. It knows no export of Google's and no stored review. Its sections: the
-table, doubled rows, answers in rows of their own, rows.
+module is pure. It knows no export of Google's and no stored review.
 
 Sections: the table - doubled rows - answers in rows of their own - rows.
 """

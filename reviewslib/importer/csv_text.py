@@ -1,7 +1,7 @@
 """CSV: the bytes of a file become rows of cells. This module is pure.
 
-It knows no column and no review. Its sections: encoding, rows, quotes. A table that is
-too large is refused while it is read, not after.
+It knows no column and no review. A table that is too large is refused while it is read,
+not after.
 
 Sections: limits - encoding - rows - quotes.
 """
@@ -17,14 +17,14 @@ from typing import NamedTuple
 
 from reviewslib.dataset.reviews import LARGEST_REVIEW_BYTES
 from reviewslib.importer.questions import NeedsDecision, refused
-from reviewslib.importer.texts import FORMATS, clean_line
+from reviewslib.importer.texts import TEXT_FORMATS, clean_line
 
 # ---- Limits: what one table may cost ----
 
 # The daemon works with as many reviews in 2 GB; the import unit has 1 GB.
 MAX_ROWS = 100_000
 # Empty lines are no rows, but take time.
-MAX_LINES = 1_000_000
+MAX_TABLE_LINES = 1_000_000
 # The widest known export has 60 columns.
 MAX_CELLS = 1_000
 # Of one line, before it is split: a text may have separators of its own.
@@ -44,7 +44,7 @@ class TableRow(NamedTuple):
 
 # Signs within words, or capitals after small letters: they show that text is not cp1252
 # but was read so.
-IMPROBABLE = re.compile("|".join(FORMATS["improbable_in_cp1252"]))
+IMPROBABLE = re.compile("|".join(TEXT_FORMATS["improbable_in_cp1252"]))
 # Of the characters beyond ASCII. Sound western text has hardly any; of Cyrillic and
 # Greek read as cp1252 a sixth are such, of Polish a third, of an old Mac's letters two
 # thirds.
@@ -179,8 +179,8 @@ def _delimiter(lines: io.StringIO) -> tuple[str, int]:
 def _checked_lines(lines: Iterable[str], delimiter: str, file: str) -> Iterator[str]:
     """The lines, as long as there are not too many or too wide ones. Raises BadData."""
     for number, line in enumerate(lines, 1):
-        if number > MAX_LINES:
-            raise refused(file, f"more than {MAX_LINES:,} lines")
+        if number > MAX_TABLE_LINES:
+            raise refused(file, f"more than {MAX_TABLE_LINES:,} lines")
         if line.count(delimiter) > MAX_SEPARATORS:
             reason = f"more than {MAX_SEPARATORS:,} separators in a line"
             raise refused(f"{file} line {number}", reason)

@@ -1,7 +1,6 @@
 """Dates of exports: a day, a moment in UTC, or a time without a zone.
 
-Words for months and weekdays are data (`formats/dates.json`). This module is pure. Its
-sections: reading, forms of a day, and the order of day and month in a column.
+Words for months and weekdays are data (`formats/dates.json`). This module is pure.
 
 Sections: reading - forms of a day - the order of day and month in a column.
 """
@@ -20,7 +19,7 @@ from reviewslib.dataset.text import fold
 from reviewslib.importer.formats import format_data
 from reviewslib.importer.texts import BadRecord, whole_number
 
-FORMATS = format_data("dates")
+DATE_WORDS = format_data("dates")
 
 # ---- Reading ----
 
@@ -154,9 +153,9 @@ def _numbers(lines: Iterable[str]) -> dict[str, int]:
     return numbers
 
 
-MONTHS = _numbers(FORMATS["months"])
-WEEKDAYS = _numbers(FORMATS["weekdays"])
-BETWEEN = set(FORMATS["between_days_and_months"])
+MONTHS = _numbers(DATE_WORDS["months"])
+WEEKDAYS = _numbers(DATE_WORDS["weekdays"])
+BETWEEN = set(DATE_WORDS["between_days_and_months"])
 
 
 def _year_month_day(folded: str, order: str) -> Day:

@@ -3,7 +3,7 @@
 Whatever later exports contain, the lines of two files hold. Those of suppressed.txt are
 digests: the file works without the state, and has no names. Those of redacted.txt have
 the id of a review, words, and digests in case the review gets another id, with tabs
-between. This module is pure. Its sections: suppression, redaction.
+between. This module is pure.
 
 Sections: suppression - redaction.
 """

@@ -2,7 +2,7 @@
 
 A file, a folder or an archive is an Export; each review in it is a Record. This module
 knows no format (`takeout.py`, `csv_reviews.py`) and not which reviews are stored. It is
-pure. Its sections: records, exports, and the checks of a whole export.
+pure.
 
 Sections: records - exports - pages of the API, which are complete only together.
 """

@@ -1,8 +1,7 @@
 """Google's Business Profile API: the reviews and the profile of an owner's locations.
 
 The answers become the same records as pages of files. This module decides what to ask,
-and asks by `google_client.py`; it writes nothing and knows no rule of merging. Its
-sections: a run, accounts and locations, one location's reviews.
+and asks by `google_client.py`; it writes nothing and knows no rule of merging.
 
 Sections: a run - accounts and locations - one location's reviews.
 """
@@ -17,7 +16,7 @@ from urllib.parse import quote
 from reviewslib.dataset.contract import Contract
 from reviewslib.dataset.strict_json import Object
 from reviewslib.importer.exports import Export
-from reviewslib.importer.google_client import Client, Connection
+from reviewslib.importer.google_client import Connection, GoogleClient
 from reviewslib.importer.google_faults import (
     NotFound,
     no_locations,
@@ -64,7 +63,7 @@ def ask_google(
 
     `stored` tells which reviews a list lacks. Raises GoogleFault and NeedsDecision.
     """
-    client = Client(read_key(key_file, connection.endpoints), connection)
+    client = GoogleClient(read_key(key_file, connection.endpoints), connection)
     places = _places(client)
     chosen = _choose(places, options, stored)
     present = _present(places, chosen)
@@ -103,7 +102,7 @@ READ_MASK = (
 )
 
 
-def _places(client: Client) -> dict[str, Place]:
+def _places(client: GoogleClient) -> dict[str, Place]:
     """All locations of all accounts, by number. Raises GoogleFault."""
     accounts = list[str]()
     url = f"{client.endpoints.accounts}/accounts"
@@ -117,7 +116,7 @@ def _places(client: Client) -> dict[str, Place]:
     return found
 
 
-def _places_of(account: str, client: Client) -> Iterator[Place]:
+def _places_of(account: str, client: GoogleClient) -> Iterator[Place]:
     """The locations of an account. Raises GoogleFault."""
     url = f"{client.endpoints.locations}/{account}/locations"
     for page in client.pages(url, {"readMask": READ_MASK, "pageSize": "100"}):
@@ -211,7 +210,7 @@ def _lost(
 ORDERS = ("updateTime desc", "rating desc")
 
 
-def _listing_of(place: Place, client: Client, stored: Stored) -> Listing:
+def _listing_of(place: Place, client: GoogleClient, stored: Stored) -> Listing:
     """What Google says of the reviews of a location. Raises GoogleFault."""
     if not client.date:
         raise odd_answer("no Date")
@@ -225,7 +224,9 @@ def _listing_of(place: Place, client: Client, stored: Stored) -> Listing:
     return listing
 
 
-def _read_list(listing: Listing, place: Place, client: Client, order: str) -> None:
+def _read_list(
+    listing: Listing, place: Place, client: GoogleClient, order: str
+) -> None:
     """Raises GoogleFault."""
     url = f"{client.endpoints.reviews}/{place.name}/reviews"
     try:
@@ -240,7 +241,7 @@ def _read_list(listing: Listing, place: Place, client: Client, order: str) -> No
 MAX_BUSY_ANSWERS = 10
 
 
-def _ask_for_lacked(listing: Listing, place: Place, client: Client) -> None:
+def _ask_for_lacked(listing: Listing, place: Place, client: GoogleClient) -> None:
     """Ask for the reviews that a list lacks, one by one. Raises GoogleFault.
 
     An answer that says neither that one is there nor that it is gone means nothing.

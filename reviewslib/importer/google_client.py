@@ -1,7 +1,6 @@
 """A client of Google's API: lists by the page, single objects, with an access token.
 
-It knows no location and no review; `google_http.py` sends its requests. Its sections:
-the connection, the client.
+It knows no location and no review; `google_http.py` sends its requests.
 
 Sections: the connection - the client.
 """
@@ -16,12 +15,12 @@ from reviewslib.dataset.strict_json import Object
 from reviewslib.importer.google_faults import fault_of, odd_answer
 from reviewslib.importer.google_http import (
     Endpoints,
+    GoogleResponse,
     Pacing,
-    Response,
     exchange,
     exchange_patiently,
 )
-from reviewslib.importer.google_key import Key, access_of
+from reviewslib.importer.google_key import GoogleKey, access_of
 from reviewslib.importer.google_shapes import object_of, page_token_in
 
 # ---- The connection ----
@@ -43,10 +42,10 @@ class Connection:
 # ---- The client ----
 
 
-class Client:
+class GoogleClient:
     """Asks for lists, page by page, and for single objects, with an access token."""
 
-    def __init__(self, key: Key, connection: Connection):
+    def __init__(self, key: GoogleKey, connection: Connection):
         """Asks for the access token. Raises GoogleFault."""
         self.endpoints = connection.endpoints
         self.progress = connection.progress
@@ -79,7 +78,7 @@ class Client:
             raise fault_of(response.status, response.error)
         return object_of(response.content, "a page")
 
-    def ask_once(self, url: str) -> Response:
+    def ask_once(self, url: str) -> GoogleResponse:
         """The answer to a question another run can ask again. Raises GoogleFault."""
         response = exchange(url, self._fields)
         self.date = response.date

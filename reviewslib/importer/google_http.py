@@ -42,11 +42,11 @@ class Endpoints:
 
 # A page of 50 reviews has some 100 KB; an answer without an end must not fill the
 # memory.
-MAX_ANSWER_BYTES = 16 * 1024 * 1024
+MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 TIMEOUT_SECONDS = 30
 
 
-class Response(NamedTuple):
+class GoogleResponse(NamedTuple):
     """An answer of Google's."""
 
     status: int
@@ -90,12 +90,12 @@ def _opener() -> urllib.request.OpenerDirector:
 
 def exchange(
     url: str, fields: Mapping[str, str], body: bytes | None = None
-) -> Response:
+) -> GoogleResponse:
     """Send a request, a POST if it has a body. Raises GoogleFault."""
     request = urllib.request.Request(url, body, dict(fields))  # noqa: S310
     try:
         with _opener().open(request, timeout=TIMEOUT_SECONDS) as answer:
-            content = answer.read(MAX_ANSWER_BYTES + 1)
+            content = answer.read(MAX_RESPONSE_BYTES + 1)
             return _response(answer.status, answer.headers, content)
     # A ValueError is about an address of a proxy, which may have a password.
     except (OSError, HTTPException, ValueError) as error:
@@ -107,9 +107,9 @@ def exchange(
         ) from None
 
 
-def _response(status: int, fields: HTTPMessage, content: bytes) -> Response:
-    if len(content) > MAX_ANSWER_BYTES:
-        raise odd_answer(f"it is larger than {MAX_ANSWER_BYTES // 2**20} MiB")
+def _response(status: int, fields: HTTPMessage, content: bytes) -> GoogleResponse:
+    if len(content) > MAX_RESPONSE_BYTES:
+        raise odd_answer(f"it is larger than {MAX_RESPONSE_BYTES // 2**20} MiB")
     try:
         decoded = decode(content, lone_surrogates=True)
     except NotJson:
@@ -117,7 +117,9 @@ def _response(status: int, fields: HTTPMessage, content: bytes) -> Response:
         if status < 300:
             raise odd_answer("it is not JSON") from None
         decoded = None
-    return Response(status=status, content=decoded, date=_moment_of(fields["Date"]))
+    return GoogleResponse(
+        status=status, content=decoded, date=_moment_of(fields["Date"])
+    )
 
 
 def _moment_of(date: str | None) -> str:
@@ -157,7 +159,7 @@ class Pacing:
 
 def exchange_patiently(
     url: str, fields: Mapping[str, str], pacing: Pacing, body: bytes | None = None
-) -> Response:
+) -> GoogleResponse:
     """Send a request until Google is not busy, or the time is used up.
 
     Raises GoogleFault.

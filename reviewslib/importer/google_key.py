@@ -1,7 +1,7 @@
 """The key to Google's API: an "authorized user" file, and the login that writes it.
 
-The file has mode 0600, and what is in it stands in no message. Its sections: the file,
-the access token, the login of a desktop client (RFC 8252, with PKCE of RFC 7636).
+The file has mode 0600, and what is in it stands in no message. The
+login is that of a desktop client (RFC 8252, with PKCE of RFC 7636).
 
 Sections: the file - the access token - the login.
 """
@@ -33,8 +33,8 @@ from reviewslib.importer.google_faults import (
 )
 from reviewslib.importer.google_http import (
     Endpoints,
+    GoogleResponse,
     Pacing,
-    Response,
     exchange_patiently,
 )
 from reviewslib.importer.google_shapes import object_of, text_in
@@ -45,7 +45,7 @@ SCOPE = "https://www.googleapis.com/auth/business.manage"
 # ---- The file ----
 
 
-class Key(NamedTuple):
+class GoogleKey(NamedTuple):
     """What a request for an access token needs."""
 
     client_id: str
@@ -53,19 +53,19 @@ class Key(NamedTuple):
     refresh_token: str
 
     def __repr__(self) -> str:
-        return "Key(…)"
+        return "GoogleKey(…)"
 
 
-def read_key(path: Path, endpoints: Endpoints) -> Key:
+def read_key(path: Path, endpoints: Endpoints) -> GoogleKey:
     """The key in an "authorized user" file. Raises GoogleFault."""
     members = _object_in(path)
-    texts = _texts_in(members, Key._fields)
+    texts = _texts_in(members, GoogleKey._fields)
     if texts is None:
         raise to_be_settled(
             f"{path}: not the key of an authorized user; write it with --google-login."
         )
     _check_token_address(path, members, endpoints)
-    return Key(**texts)
+    return GoogleKey(**texts)
 
 
 def _check_token_address(path: Path, members: Object, endpoints: Endpoints) -> None:
@@ -100,7 +100,7 @@ def _object_in(path: Path) -> Object:
     return document
 
 
-def write_key(path: Path, key: Key, endpoints: Endpoints) -> None:
+def write_key(path: Path, key: GoogleKey, endpoints: Endpoints) -> None:
     """Write the key so that only its owner can read it, at no moment anybody else."""
     content = {"type": "authorized_user", **key._asdict(), "token_uri": endpoints.token}
     # mkstemp creates files with mode 0600.
@@ -127,7 +127,7 @@ class Access(NamedTuple):
         return "Access(…)"
 
 
-def access_of(key: Key, endpoints: Endpoints, pacing: Pacing) -> Access:
+def access_of(key: GoogleKey, endpoints: Endpoints, pacing: Pacing) -> Access:
     """A new access token. Raises GoogleFault."""
     fields = {"grant_type": "refresh_token", **key._asdict()}
     response = _ask_for_token(fields, endpoints, pacing)
@@ -147,7 +147,7 @@ ENDED = ("invalid_grant", "invalid_client")
 
 def _ask_for_token(
     fields: Mapping[str, str], endpoints: Endpoints, pacing: Pacing
-) -> Response:
+) -> GoogleResponse:
     """The token address's answer, whose content is an object. Raises GoogleFault."""
     body = urlencode(fields).encode()
     response = exchange_patiently(endpoints.token, FORM, pacing, body)
@@ -202,7 +202,7 @@ def log_in(
     refresh_token = text_in(tokens, "refresh_token")
     if not refresh_token:
         raise odd_answer("no refresh_token")
-    write_key(key_file, Key(**client, refresh_token=refresh_token), endpoints)
+    write_key(key_file, GoogleKey(**client, refresh_token=refresh_token), endpoints)
 
 
 def _desktop_client(path: Path, endpoints: Endpoints) -> dict[str, str]:

@@ -1,8 +1,7 @@
 """A listing: what Google says of the reviews of a location.
 
 Google's lists sometimes lack reviews from their second page on. So what a list lacks is
-not gone: only an answer about the review itself says so. This module is pure. Its
-sections: the listing, what it lacks, its part of an export.
+not gone: only an answer about the review itself says so. This module is pure.
 
 Sections: the listing - what it lacks - its part of an export.
 """
@@ -23,7 +22,7 @@ from reviewslib.importer.takeout import RESOURCE_NAME, Origin, add_reviews
 
 # Google allows 300 requests a minute, and a run must end soon. The next one asks for
 # the rest.
-MAX_QUESTIONS = 200
+MAX_ASKED_REVIEWS = 200
 
 
 @dataclass
@@ -79,12 +78,12 @@ class Listing:
     @property
     def questions(self) -> list[str]:
         """The ids of the reviews to ask for in this run."""
-        return self.lacking[:MAX_QUESTIONS]
+        return self.lacking[:MAX_ASKED_REVIEWS]
 
     @property
     def is_cut(self) -> bool:
         """Whether a run does not ask for all that it lacks."""
-        return len(self.lacking) > MAX_QUESTIONS
+        return len(self.lacking) > MAX_ASKED_REVIEWS
 
     @property
     def open_questions(self) -> int:

@@ -2,8 +2,7 @@
 
 It comes from the template, from a known tool, or from the owner. A header that the
 owner has explained once is remembered, with all answers about tables that have it. This
-module is pure; it knows no stored review. Its sections: names of columns, known
-headers, the header of a table, columns that say what is hidden.
+module is pure; it knows no stored review.
 
 Sections: names of columns - known headers - the header of a table.
 """
@@ -31,7 +30,7 @@ from reviewslib.importer.options import (
 from reviewslib.importer.questions import NeedsDecision, listed
 from reviewslib.importer.texts import clean, clean_line, whole_number
 
-FORMATS = format_data("tables")
+TABLE_WORDS = format_data("tables")
 HEADER_SETS = format_data("header_sets")
 
 REQUIRED = ("author", "rating", "date")
@@ -251,7 +250,7 @@ class Header:
         )
 
     def _status_advice(self) -> list[str]:
-        shown = ", ".join(FORMATS["published"][:NUMBER_OF_ENGLISH_WORDS])
+        shown = ", ".join(TABLE_WORDS["published"][:NUMBER_OF_ENGLISH_WORDS])
         return [
             f"As status, these words mean that a review is shown: {shown}.",
             f"For a column that says what is hidden, write status={NOT}COLUMN.",
@@ -281,9 +280,9 @@ class Header:
             cell = texts.without_html(cell)
         cell = clean(cell) if field in TEXTS else clean_line(cell)
         if field == "author":
-            is_empty = cell in FORMATS["nameless_cells"]
+            is_empty = cell in TABLE_WORDS["nameless_cells"]
         else:
-            is_empty = cell.lower() in FORMATS["empty_cells"]
+            is_empty = cell.lower() in TABLE_WORDS["empty_cells"]
         if is_empty:
             return ""
         if field in NUMBERS:
@@ -389,11 +388,11 @@ class Header:
 
 # The words of `published` begin with the English ones.
 NUMBER_OF_ENGLISH_WORDS = 9
-SHOWN_WORD = FORMATS["published"][0]
+SHOWN_WORD = TABLE_WORDS["published"][0]
 
-HIDING_WORDS = frozenset(loosen(word) for word in FORMATS["hiding_columns"])
-PUBLISHED = frozenset(FORMATS["published"])
-FALSE = frozenset(FORMATS["false"])
+HIDING_WORDS = frozenset(loosen(word) for word in TABLE_WORDS["hiding_columns"])
+PUBLISHED = frozenset(TABLE_WORDS["published"])
+FALSE = frozenset(TABLE_WORDS["false"])
 
 
 def is_shown(word: str, *, is_inverted: bool = False) -> bool:

@@ -2,8 +2,7 @@
 
 Members follow the profile while nobody else has written them: those that are null and
 were never filled, and those that are still as an import wrote them, which digests in
-the state tell. What the owner wrote or emptied stays. Its sections: following, the
-members, hours.
+the state tell. What the owner wrote or emptied stays.
 
 Sections: following - the members - hours.
 """
@@ -168,7 +167,7 @@ DAYS = (
     "Saturday",
     "Sunday",
 )
-DAY_NAMES = {day.upper(): day for day in DAYS}
+DAYS_AT_GOOGLE = {day.upper(): day for day in DAYS}
 
 
 def hours_of(periods: Iterable[Object]) -> Json:
@@ -190,9 +189,9 @@ def hours_of(periods: Iterable[Object]) -> Json:
 
 def _day(period: Object, key: str) -> str:
     name = text_in(period, key)
-    if name not in DAY_NAMES:
+    if name not in DAYS_AT_GOOGLE:
         raise odd_answer(f"unknown {key}")
-    return DAY_NAMES[name]
+    return DAYS_AT_GOOGLE[name]
 
 
 def _clock_time(period: Object, key: str) -> str:

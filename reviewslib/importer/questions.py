@@ -12,7 +12,7 @@ from reviewslib.faults import BadData, Fault
 
 # A question is read on a terminal, where more lines would push the question itself
 # away.
-MAX_LISTED = 50
+MAX_LISTED_CHOICES = 50
 
 
 class NeedsDecision(ValueError):
@@ -38,12 +38,12 @@ class NeedsDecision(ValueError):
 
 
 def listed(items: Iterable[object]) -> list[str]:
-    """The items as indented lines, at most MAX_LISTED, then how many more there are."""
+    """The items as indented lines, at most MAX_LISTED_CHOICES; then how many more."""
     lines = [f"  {item}" for item in items]
-    rest = len(lines) - MAX_LISTED
+    rest = len(lines) - MAX_LISTED_CHOICES
     if rest <= 0:
         return lines
-    return [*lines[:MAX_LISTED], f"  and {rest} more"]
+    return [*lines[:MAX_LISTED_CHOICES], f"  and {rest} more"]
 
 
 class NoExport(BadData):

@@ -1,8 +1,7 @@
 """Reading: the files, folders and archives of a command become exports.
 
 This module opens files, and tells an export from another file by its content. It knows
-no rule of merging. Its sections: the exports of a command, files that are still being
-written, one export.
+no rule of merging.
 
 Sections: the exports of a command - files that are still being written - one export.
 """

@@ -1,7 +1,6 @@
 """Recognition: finds the stored review of a record. A review keeps its first id.
 
-This module is pure; it knows no format. Its sections: digests and days, entries of
-stored reviews, keys, and the register that matches records by their keys.
+This module is pure; it knows no format.
 
 Sections: digests and days - entries of stored reviews, if the state has none - keys.
 """

@@ -1,8 +1,7 @@
 """The report of an import: counts, then remarks that the owner may want to check.
 
 A remark is said once, unless it has to be said until the owner has settled it: the
-state keeps digests of what was said. This module is pure. Its sections: lines, counts,
-what is said once, what is said until it is settled.
+state keeps digests of what was said. This module is pure.
 
 Sections: lines - counts - what is said once - what is said until it is settled.
 """

@@ -10,17 +10,17 @@ from reviewslib.dataset.text import fold
 from reviewslib.importer.formats import format_data
 from reviewslib.importer.texts import BadRecord
 
-FORMATS = format_data("stars")
+STAR_WORDS = format_data("stars")
 # As folded texts have them: Turkish stars, “yıldız”, lose their dotless i.
-UNITS = fold(FORMATS["units"])
+UNITS = fold(STAR_WORDS["units"])
 # On a scale of one every rating is the same; a hundred is a percentage.
 LEAST_SCALE = 2
 GREATEST_SCALE = 100
 NUMBER = re.compile(
-    rf"(?:(?:{FORMATS['before']}) +)?"
+    rf"(?:(?:{STAR_WORDS['before']}) +)?"
     r"(?P<value>[0-9]{1,3}(?:[.,][0-9]{1,9})?)"
     rf" *(?:{UNITS})?"
-    rf" *(?P<bound>%|(?:{FORMATS['bounds']}) *(?P<best>[0-9]{{1,3}})(?:[.,]0)?\b)?"
+    rf" *(?P<bound>%|(?:{STAR_WORDS['bounds']}) *(?P<best>[0-9]{{1,3}})(?:[.,]0)?\b)?"
     rf" *(?:{UNITS})?"
 )
 # Filled and hollow stars.
@@ -40,7 +40,7 @@ def read_stars(text: str, scale: int) -> float | None:
     `scale` is the best rating, 0 if unknown. Raises BadRecord and UnknownScale.
     """
     folded = fold(text.replace("\N{VARIATION SELECTOR-16}", ""))
-    word = FORMATS["stars"].get(folded)
+    word = STAR_WORDS["stars"].get(folded)
     if word:
         return int(word)
     drawn = _drawn_stars(folded)

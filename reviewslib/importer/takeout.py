@@ -2,7 +2,6 @@
 
 Both have the same review objects; `add_reviews` is the one parser of them. This module
 is pure: it opens no file, reads no clock and does not know which reviews are stored.
-Its sections: members of a Takeout, documents, review objects, and what is no export.
 
 Sections: takeouts - documents - review objects - what is no export.
 """
@@ -30,7 +29,7 @@ from reviewslib.importer.formats import format_data
 from reviewslib.importer.names import checked_name
 from reviewslib.importer.options import Options
 from reviewslib.importer.questions import NoExport, refused
-from reviewslib.importer.stars import FORMATS as STARS
+from reviewslib.importer.stars import STAR_WORDS
 from reviewslib.importer.texts import BadRecord, clean, clean_line, original
 
 # ---- Takeouts: folders, archives, and single files ----
@@ -146,17 +145,19 @@ class _Reading:
 
 # What a file of the largest size may become in memory: a review has six objects and
 # some fifteen values, commas of its text included.
-MAX_CONTAINERS = 1_000_000
-MAX_VALUES = 5_000_000
+MAX_EXPORT_CONTAINERS = 1_000_000
+MAX_EXPORT_VALUES = 5_000_000
 
 
 def _decoded(member: Member) -> Json:
     """The content of a JSON file. Raises BadData."""
     data = member.data or b""
-    if data.count(b"{") + data.count(b"[") > MAX_CONTAINERS:
-        raise refused(member.file, f"more than {MAX_CONTAINERS:,} objects and arrays")
-    if data.count(b",") > MAX_VALUES:
-        raise refused(member.file, f"more than {MAX_VALUES:,} values")
+    if data.count(b"{") + data.count(b"[") > MAX_EXPORT_CONTAINERS:
+        raise refused(
+            member.file, f"more than {MAX_EXPORT_CONTAINERS:,} objects and arrays"
+        )
+    if data.count(b",") > MAX_EXPORT_VALUES:
+        raise refused(member.file, f"more than {MAX_EXPORT_VALUES:,} values")
     try:
         # Half of an emoji, as a text cut by Google has it, must not lose the file.
         return decode(data, lone_surrogates=True)
@@ -298,7 +299,7 @@ def _read_review(record: Record, item: Json, options: Options) -> str:
     _read_moments(record, item, reply, options)
     reviewer = _member(item, "reviewer", dict)
     author = _author_of(reviewer)
-    rating = STARS["stars"].get(_text(item, "starRating").lower())
+    rating = STAR_WORDS["stars"].get(_text(item, "starRating").lower())
     if not rating:
         return author
     record.review = {"author": author, "rating": rating}

@@ -17,7 +17,7 @@ from reviewslib.dataset.strict_json import SURROGATE
 from reviewslib.dataset.text import composed
 from reviewslib.importer.formats import format_data
 
-FORMATS = format_data("texts")
+TEXT_FORMATS = format_data("texts")
 
 
 class BadRecord(ValueError):
@@ -153,7 +153,7 @@ def _bracketed(words: Iterable[str]) -> re.Pattern[str]:
 def _in_all_languages(kind: str) -> re.Pattern[str]:
     """The marker of this kind, as Google writes it in any language that we know."""
     words = list[str]()
-    for language in FORMATS["translated_by_google"].values():
+    for language in TEXT_FORMATS["translated_by_google"].values():
         words += language[kind]
     return _bracketed(words)
 

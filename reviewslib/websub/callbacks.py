@@ -30,7 +30,7 @@ from reviewslib.websub.callback_messages import CallbackRequest, CallbackRespons
 from reviewslib.websub.callback_urls import HTTPS_AUTHORITY, is_public
 
 # Head and body of a callback's answer together.
-MAX_ANSWER_BYTES = 64 * 1024
+MAX_CALLBACK_BYTES = 64 * 1024
 
 
 # ---- Faults ----
@@ -110,7 +110,7 @@ class DeadlineSocket(ssl.SSLSocket):
     """
 
     deadline: float  # time.monotonic(); set before the handshake
-    answer_bytes_left = MAX_ANSWER_BYTES
+    answer_bytes_left = MAX_CALLBACK_BYTES
 
     def do_handshake(self, block: bool = False) -> None:
         self.settimeout(seconds_until(self.deadline))
@@ -125,7 +125,7 @@ class DeadlineSocket(ssl.SSLSocket):
         count = super().recv_into(*args)
         self.answer_bytes_left -= count
         if self.answer_bytes_left < 0:
-            raise CallbackRefused(f"answer is larger than {MAX_ANSWER_BYTES} bytes")
+            raise CallbackRefused(f"answer is larger than {MAX_CALLBACK_BYTES} bytes")
         return count
 
 

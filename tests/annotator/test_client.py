@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from lab.model_server import ModelServer, Response, completion, fault, read_well
 
-from reviewslib.annotator.client import Client
+from reviewslib.annotator.client import ModelClient
 from reviewslib.annotator.prompts import BadAnswer, annotation_prompt
 from reviewslib.terminal import CommandFailed
 
@@ -54,7 +54,7 @@ def test_a_busy_server_is_asked_again_after_a_pause(
     server.next = [busy]
     pauses = list[float]()
 
-    answer = Client(server.url, "m", 99, sleep=pauses.append).ask(PROMPT, REVIEWS)
+    answer = ModelClient(server.url, "m", 99, sleep=pauses.append).ask(PROMPT, REVIEWS)
 
     assert answer == READ
     assert pauses == [pause]
@@ -64,7 +64,7 @@ def test_another_name_of_the_token_limit_is_learnt(server: ModelServer) -> None:
     told = "Unsupported: 'max_tokens'. Use 'max_completion_tokens' instead."
     server.next = [fault(400, told)]
 
-    answer = Client(server.url, "m", 99).ask(PROMPT, REVIEWS)
+    answer = ModelClient(server.url, "m", 99).ask(PROMPT, REVIEWS)
 
     assert answer == READ
     first, second = server.requests
@@ -78,7 +78,7 @@ def test_the_name_of_the_token_limit_is_learnt_once(server: ModelServer) -> None
     server.next = [fault(400, told), fault(400, told)]
 
     with pytest.raises(BadAnswer, match="Unsupported"):
-        Client(server.url, "m", 99).ask(PROMPT, REVIEWS)
+        ModelClient(server.url, "m", 99).ask(PROMPT, REVIEWS)
 
     assert len(server.requests) == 2
 
@@ -95,7 +95,7 @@ def error_of(server: ModelServer, kind: type[Exception], response: Response) -> 
     """The text of the error for a response."""
     server.next = [response]
     with pytest.raises(kind) as error:
-        Client(server.url, "m", 99, "K").ask(PROMPT, REVIEWS)
+        ModelClient(server.url, "m", 99, "K").ask(PROMPT, REVIEWS)
     return str(error.value)
 
 
@@ -266,7 +266,7 @@ def test_a_smaller_request_may_mend_a_connection_that_is_reset() -> None:
         resetting_server() as url,
         pytest.raises(BadAnswer, match=reason),
     ):
-        Client(url, "m", 99).ask(PROMPT, REVIEWS)
+        ModelClient(url, "m", 99).ask(PROMPT, REVIEWS)
 
 
 @pytest.mark.parametrize("status", [401, 404])
@@ -295,7 +295,7 @@ def test_an_absent_server_is_an_error_with_its_url(host: str, reason: str) -> No
     told = f"no server answers at {host}/v1/chat/completions: .*{reason}"
 
     with pytest.raises(CommandFailed, match=told):
-        Client(f"{host}/v1/", "m", 60).ask(PROMPT, REVIEWS)
+        ModelClient(f"{host}/v1/", "m", 60).ask(PROMPT, REVIEWS)
 
 
 # ---- Deadlines ----
@@ -317,7 +317,7 @@ def test_each_request_has_a_deadline_that_other_answers_do_not_move(
         read_well,
         partial(server.hang, seconds=0.5),
     ]
-    outcomes = Client(server.url, "m", 0.4).outcomes(
+    outcomes = ModelClient(server.url, "m", 0.4).outcomes(
         PROMPT, THIRTY, parallel=2, waiting=ignore
     )
 
@@ -330,7 +330,7 @@ def test_each_request_has_a_deadline_that_other_answers_do_not_move(
 
 def test_no_more_requests_are_under_way_than_asked_for(server: ModelServer) -> None:
     server.next = [server.hang, server.hang]
-    outcomes = Client(server.url, "m", 0.4).outcomes(
+    outcomes = ModelClient(server.url, "m", 0.4).outcomes(
         PROMPT, THIRTY, parallel=2, waiting=ignore
     )
 
@@ -349,7 +349,7 @@ def test_while_no_answer_comes_the_caller_is_told(server: ModelServer) -> None:
 
     server.next = [read_late]
 
-    outcomes = Client(server.url, "m", 60).outcomes(
+    outcomes = ModelClient(server.url, "m", 60).outcomes(
         PROMPT, REVIEWS, parallel=1, waiting=is_told.set
     )
 
@@ -387,21 +387,21 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_key_goes_only_where_it_belongs(base: str, variable: str, key: str) -> None:
-    client = Client(base, "m", 60, variable)
+    client = ModelClient(base, "m", 60, variable)
 
     assert client.key == key
 
 
 @pytest.mark.usefixtures("variables")
 def test_a_client_does_not_show_its_key() -> None:
-    assert "sk-1" not in repr(Client(OPENAI, "m", 60))
+    assert "sk-1" not in repr(ModelClient(OPENAI, "m", 60))
 
 
 @pytest.mark.usefixtures("variables")
 @pytest.mark.parametrize("name", ["BAD", "EMPTY", "GONE"])
 def test_a_variable_without_a_key_is_named(name: str) -> None:
     with pytest.raises(CommandFailed) as error:
-        Client(LOCAL, "m", 60, name)
+        ModelClient(LOCAL, "m", 60, name)
 
     assert str(error.value) == f"the environment variable {name} contains no key"
 
@@ -412,7 +412,7 @@ def test_the_key_of_a_file_is_used_instead(tmp_path: Path, base: str) -> None:
     file = tmp_path / "key"
     file.write_text("sesame\n")
 
-    assert Client(base, "m", 60, key_file=file).key == "sesame"
+    assert ModelClient(base, "m", 60, key_file=file).key == "sesame"
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"two words", b"\xff", b"a\nb"])
@@ -421,14 +421,14 @@ def test_a_file_without_a_key_is_named(tmp_path: Path, content: bytes) -> None:
     file.write_bytes(content)
 
     with pytest.raises(CommandFailed) as error:
-        Client(LOCAL, "m", 60, key_file=file)
+        ModelClient(LOCAL, "m", 60, key_file=file)
 
     assert str(error.value) == f"the file {file} contains no key"
 
 
 def test_a_missing_file_of_the_key_is_named(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as error:
-        Client(LOCAL, "m", 60, key_file=tmp_path / "key")
+        ModelClient(LOCAL, "m", 60, key_file=tmp_path / "key")
 
     assert error.value.filename == str(tmp_path / "key")
 
@@ -451,7 +451,7 @@ def test_a_missing_file_of_the_key_is_named(tmp_path: Path) -> None:
 )
 def test_texts_go_to_https_or_to_this_machine_alone(base: str) -> None:
     with pytest.raises(CommandFailed) as error:
-        Client(base, "m", 60)
+        ModelClient(base, "m", 60)
 
     assert str(error.value).startswith(
         f"--url {base}: expected https://HOST/v1, or http://127"

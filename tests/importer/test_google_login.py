@@ -13,7 +13,7 @@ import pytest
 from lab.google_lab import CLIENT, REFRESH_TOKEN, SECRET, TOKEN
 
 from reviewslib.importer.google_faults import GoogleFault
-from reviewslib.importer.google_key import LOGIN_SECONDS, Key, log_in, read_key
+from reviewslib.importer.google_key import LOGIN_SECONDS, GoogleKey, log_in, read_key
 
 
 class Browser:
@@ -78,7 +78,7 @@ def test_a_login_writes_a_key_that_only_its_owner_can_read(client, google):
     key_file, _ = logged_in(client, google, browser)
     # then
     assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
-    key = Key("client-id", SECRET, REFRESH_TOKEN)
+    key = GoogleKey("client-id", SECRET, REFRESH_TOKEN)
     assert read_key(key_file, google.endpoints) == key
 
 
@@ -195,12 +195,12 @@ def test_the_credentials_file_of_gcloud_is_read_as_a_key(tmp_path, google):
     # when
     key = read_key(path, google.endpoints)
     # then
-    assert key == Key("a", "b", "c")
+    assert key == GoogleKey("a", "b", "c")
 
 
 def test_a_key_shows_nothing_in_a_traceback():
     # given
-    key = Key("a", SECRET, REFRESH_TOKEN)
+    key = GoogleKey("a", SECRET, REFRESH_TOKEN)
     # when
     shown = repr(key)
     # then
