@@ -11,6 +11,7 @@ import shlex
 import subprocess
 from collections.abc import Callable
 from dataclasses import fields
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 
 import pytest
@@ -19,14 +20,19 @@ from lab.services import ROOT
 from lab.tools import needs, program
 
 import reviewsd
+from reviewslib import links
 from reviewslib.annotator import command as annotator
+from reviewslib.messages import LARGEST_BODY_BYTES
 from reviewslib.process import serving
 from reviewslib.process.settings import Settings, variable_name
+from reviewslib.web.routes import ROUTES
 
 UNIT = "reviewsd.service"
 IMPORT = "deploy/reviewsd-import.service"
 INSIGHTS = "deploy/reviewsd-insights.service"
 GOOGLE = "deploy/reviewsd-google.service"
+NGINX = "deploy/nginx.conf"
+CADDY = "deploy/Caddyfile"
 DROP_INS = [
     "deploy/settings.conf",
     "deploy/read-instance.conf",
@@ -34,6 +40,7 @@ DROP_INS = [
 ]
 SHIPPED = [ROOT / UNIT, *sorted((ROOT / "deploy").iterdir())]
 UNITS = [path for path in SHIPPED if path.suffix in (".service", ".timer", ".path")]
+TIMERS = [path for path in UNITS if path.suffix == ".timer"]
 # argparse's exit status
 WRONG_USAGE = 2
 
@@ -166,11 +173,111 @@ def test_an_import_refuses_a_file_before_it_would_be_killed() -> None:
     assert value_of(IMPORT, "LimitAS") == value_of(IMPORT, "MemoryMax")
 
 
-def test_google_is_asked_as_often_as_its_document_says() -> None:
-    hours = value_of("deploy/reviewsd-google.timer", "OnCalendar")
+@pytest.mark.parametrize(
+    ("timer", "calendar", "document", "words"),
+    [
+        pytest.param(
+            "deploy/reviewsd-google.timer",
+            "00/6:00",
+            "docs/google.md",
+            "It runs every six hours.",
+            id="the API of Google",
+        ),
+        pytest.param(
+            "deploy/reviewsd-insights.timer",
+            "daily",
+            "docs/insights.md",
+            "reads new reviews every night",
+            id="the insights",
+        ),
+        pytest.param(
+            "deploy/reviewsd-import.timer",
+            "weekly",
+            "docs/your-reviews.md",
+            "## Once a week, automatically",
+            id="the import",
+        ),
+    ],
+)
+def test_a_timer_elapses_as_often_as_its_document_says(
+    timer: str, calendar: str, document: str, words: str
+) -> None:
+    assert value_of(timer, "OnCalendar") == calendar
+    assert words in text_of(document)
 
-    assert hours == "00/6:00"
-    assert "It runs every six hours." in text_of("docs/google.md")
+
+@pytest.mark.parametrize("timer", TIMERS, ids=name_of)
+def test_a_timer_makes_up_for_the_time_that_the_machine_was_off(timer: Path) -> None:
+    assert value_of(str(timer), "Persistent") == "yes"
+
+
+@pytest.mark.parametrize("timer", TIMERS, ids=name_of)
+def test_not_all_services_ask_at_the_full_hour(timer: Path) -> None:
+    assert value_of(str(timer), "RandomizedDelaySec") == "1h"
+
+
+def test_the_folder_that_is_watched_is_the_one_that_is_imported() -> None:
+    watched = value_of("deploy/reviewsd-import.path", "PathChanged")
+
+    assert f"--drop {watched} " in value_of(IMPORT, "ExecStart")
+
+
+@pytest.mark.parametrize("unit", [IMPORT, INSIGHTS, GOOGLE])
+def test_the_daemon_may_read_what_a_unit_writes(unit: str) -> None:
+    assert value_of(unit, "UMask") == "0022"
+
+
+@pytest.mark.parametrize("file", SHIPPED, ids=name_of)
+def test_a_state_is_for_its_service_alone(file: Path) -> None:
+    lines = lines_of(str(file))
+
+    if any(re.fullmatch("StateDirectory=.+", line) for line in lines):
+        assert "StateDirectoryMode=0700" in lines
+
+
+@pytest.mark.parametrize("unit", [UNIT, INSIGHTS, GOOGLE])
+def test_a_unit_with_a_network_has_both_versions_of_ip(unit: str) -> None:
+    families = value_of(unit, "RestrictAddressFamilies").split()
+
+    assert set(families) == {"AF_INET", "AF_INET6", "AF_UNIX"}
+
+
+@pytest.mark.parametrize("unit", [UNIT, IMPORT])
+def test_starts_have_no_limit_that_would_end_a_unit_for_good(unit: str) -> None:
+    assert value_of(unit, "StartLimitIntervalSec") == "0"
+
+
+def test_a_daemon_that_hangs_is_restarted() -> None:
+    assert int(value_of(UNIT, "WatchdogSec")) == 60
+    assert value_of(UNIT, "Restart") == "on-failure"
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=name_of)
+def test_a_unit_that_starts_by_itself_does_so_on_a_machine_without_a_screen(
+    unit: Path,
+) -> None:
+    wanted_by = re.findall("(?m)^WantedBy=(.*)$", text_of(str(unit)))
+
+    # No service starts twice: a timer or a path starts it.
+    assert wanted_by in ([], ["multi-user.target"], ["timers.target"])
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        pytest.param("10.1.2.3", id="a company"),
+        pytest.param("172.16.1.2", id="a container"),
+        pytest.param("192.168.1.1", id="a home"),
+        pytest.param("169.254.169.254", id="the metadata of a cloud"),
+        pytest.param("100.64.0.1", id="behind a carrier"),
+        pytest.param("fc00::1", id="a local network of IPv6"),
+        pytest.param("fe80::1", id="a link of IPv6"),
+    ],
+)
+def test_the_kernel_can_refuse_private_addresses_to_the_hub(address: str) -> None:
+    networks = value_of("deploy/settings.conf", "#IPAddressDeny").split()
+
+    assert any(ip_address(address) in ip_network(network) for network in networks)
 
 
 @pytest.mark.parametrize("name", [UNIT, *DROP_INS])
@@ -215,7 +322,7 @@ ZONES = ("documents", "pages", "mcp", "hub")
 def test_the_documented_rates_are_those_of_nginx(
     zone: str, limits: tuple[int, int, int], suffix: str, times: int
 ) -> None:
-    nginx = text_of("deploy/nginx.conf")
+    nginx = text_of(NGINX)
     burst, rate, delayed = limits
     name = f"zone=reviewsd_{zone}{suffix}"
 
@@ -227,7 +334,7 @@ def test_the_documented_rates_are_those_of_nginx(
 
 
 def test_the_documented_connections_are_those_of_nginx() -> None:
-    limits = re.findall(r"limit_conn \w+ (\d+);", text_of("deploy/nginx.conf"))
+    limits = re.findall(r"limit_conn \w+ (\d+);", text_of(NGINX))
     (most,) = re.findall(r"worker_connections (\d+);", text_of("README.md"))
 
     document = " ".join(text_of("docs/server.md").split())
@@ -235,6 +342,65 @@ def test_the_documented_connections_are_those_of_nginx() -> None:
     assert f"each client to {of_a_client} concurrent requests" in document
     assert f"wider limits, {of_a_site} concurrent requests" in document
     assert f"`/etc/nginx/nginx.conf` to {int(most):,} for each" in document
+
+
+DEADLINES = serving.Deadlines()
+
+
+def limit_of(file: str, directive: str) -> str:
+    """The last word of the one line of a proxy's file that begins with this word."""
+    (line,) = re.findall(rf"(?m)^\s+{directive} (.*?);?$", text_of(file))
+    return line.rpartition(" ")[2]
+
+
+@pytest.mark.parametrize(
+    ("file", "directive", "seconds"),
+    [
+        (NGINX, "client_header_timeout", DEADLINES.head),
+        (NGINX, "client_body_timeout", DEADLINES.body),
+        (NGINX, "send_timeout", DEADLINES.silence),
+        (CADDY, "read_header", DEADLINES.head),
+        (CADDY, "read_body", DEADLINES.body),
+        (CADDY, "write", DEADLINES.response),
+    ],
+)
+def test_a_proxy_is_no_more_patient_than_the_service(
+    file: str, directive: str, seconds: float
+) -> None:
+    assert int(limit_of(file, directive).removesuffix("s")) <= seconds
+
+
+@pytest.mark.parametrize(
+    ("file", "directive", "limit_bytes"),
+    [
+        (NGINX, "large_client_header_buffers", serving.MAX_HEAD_BYTES),
+        (NGINX, "client_max_body_size", LARGEST_BODY_BYTES),
+        (CADDY, "max_header_size", serving.MAX_HEAD_BYTES),
+        (CADDY, "max_size", LARGEST_BODY_BYTES),
+    ],
+)
+def test_a_proxy_takes_what_the_service_takes(
+    file: str, directive: str, limit_bytes: int
+) -> None:
+    kibibytes = re.sub("k$|KiB$", "", limit_of(file, directive))
+
+    assert int(kibibytes) * 1024 == limit_bytes
+
+
+def taken_by_nginx(location: int) -> set[str]:
+    """The paths of the service in the location of this number that has a pattern."""
+    pattern = re.findall(r"location ~ (\S+) \{", text_of(NGINX))[location]
+    # The end of a text has another sign in Python.
+    end = pattern.replace(r"\z", r"\Z")
+    return {path for path in ROUTES if re.search(end, path)}
+
+
+def test_nginx_caches_what_is_made_at_load_as_documents() -> None:
+    assert taken_by_nginx(0) == {*links.FIXED_PATHS, *links.CARD_PATHS}
+
+
+def test_nginx_knows_assistants_by_both_spellings_of_their_path() -> None:
+    assert taken_by_nginx(1) == {links.MCP_PATH, f"{links.MCP_PATH}/"}
 
 
 def test_the_documented_times_of_the_unit_are_its_own() -> None:
