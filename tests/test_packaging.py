@@ -7,6 +7,7 @@ Sections: The package - The image - The compose file - The workflows
 
 import re
 import runpy
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,10 @@ from lab.services import ROOT
 from reviewslib.process.settings import Settings, variable_name
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+MODULES = PROJECT["tool"]["setuptools"]["py-modules"]
+# Without being told.
+SETUPTOOLS_PACKS = {"pyproject.toml", "setup.py", "MANIFEST.in"}
+SETUPTOOLS_PACKS |= {f"{name}.py" for name in MODULES}
 SETUP = runpy.run_path(str(ROOT / "setup.py"))
 CONTAINERFILE = (ROOT / "Containerfile").read_text(encoding="utf-8")
 COMPOSE = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text("utf-8"))
@@ -42,6 +47,39 @@ def test_the_supported_pythons_are_those_that_are_tested() -> None:
 
     assert jobs["test"]["strategy"]["matrix"]["python"] == named
     assert PROJECT["project"]["requires-python"] == f">={named[0]}"
+
+
+def imported_by_the_program() -> set[str]:
+    """The packages of others that modules of the program import."""
+    names = set()
+    for path in [*ROOT.glob("*.py"), *(ROOT / "reviewslib").rglob("*.py")]:
+        if path.name == "setup.py":
+            continue
+        lines = re.findall(
+            r"^ *(?:from|import) (\w+)", path.read_text("utf-8"), re.MULTILINE
+        )
+        names.update(lines)
+    return names - sys.stdlib_module_names - {"reviewslib", *MODULES}
+
+
+def test_the_package_requires_what_the_program_imports() -> None:
+    required = [re.split(r"\W", line)[0] for line in PROJECT["project"]["dependencies"]]
+
+    # Jinja brings MarkupSafe.
+    assert imported_by_the_program() - {"markupsafe"} == set(required)
+
+
+def test_the_source_archive_has_what_the_tests_read() -> None:
+    manifest = (ROOT / "MANIFEST.in").read_text(encoding="utf-8")
+    packed = {*manifest.split(), "reviewslib", *SETUPTOOLS_PACKS}
+    tests = [path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py")]
+
+    read = set(re.findall(r'ROOT / "([\w.]+)"', "\n".join(tests)))
+
+    documents = {name for name in read if name.endswith(".md")}
+    assert "docs" in read
+    assert "*.md" in packed
+    assert read - documents - packed == set()
 
 
 def links_in(text: str) -> list[str]:
@@ -93,6 +131,10 @@ def test_the_image_serves_on_the_port_that_it_names() -> None:
 
     assert f"EXPOSE {port}\n" in CONTAINERFILE
     assert f"http://127.0.0.1:{port}/healthz" in CONTAINERFILE
+
+
+def test_the_image_is_reached_from_outside_of_it() -> None:
+    assert " REVIEWSD_HOST=0.0.0.0\n" in CONTAINERFILE
 
 
 def test_data_and_state_of_the_image_are_volumes() -> None:
@@ -163,6 +205,15 @@ def test_the_container_writes_nothing_but_its_state() -> None:
     writable = [one for one in SERVICE["volumes"] if not one.endswith(":ro")]
 
     assert writable == ["state:/state"]
+
+
+@pytest.mark.parametrize("container", [SERVICE, FRONT], ids=["the service", "nginx"])
+def test_a_container_starts_again_with_the_machine(container: dict[str, Any]) -> None:
+    assert container["restart"] == "unless-stopped"
+
+
+def test_the_front_has_the_ports_of_the_web() -> None:
+    assert FRONT["ports"] == ["80:80", "443:443"]
 
 
 def test_nginx_starts_when_the_service_answers_and_with_it_again() -> None:
