@@ -17,12 +17,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from itertools import count, permutations
+from pathlib import Path
 
 import pytest
 from lab.attack_lab import ATTACKER, requests
 from lab.proxy_lab import JSON_TYPE, PROXIES, Answer, Instance, Proxy, running_proxy
 from lab.services import ROOT, SAMPLE, Address, Response, fetch
 from lab.tools import program
+from lab.watching import wait_for
 
 from reviewslib import links
 
@@ -168,6 +170,62 @@ def test_gzip_is_sent_to_clients_that_accept_it(
         codings.append(headers.get("content-encoding"))
 
     assert codings == [coding, "gzip", None]
+
+
+# Instead of the minute that the service says.
+FRESH_FOR_A_SECOND = {
+    "proxy_ignore_headers": "Vary Cache-Control; proxy_cache_valid 1s"
+}
+
+
+@pytest.fixture
+def forgetful(tmp_path: Path) -> Iterator[tuple[Proxy, Instance]]:
+    """nginx, which has cached a document that is no longer fresh, and the instance."""
+    with Instance() as instance:
+        instance.start()
+        with running_proxy(
+            tmp_path, "nginx", [instance.port], **FRESH_FOR_A_SECOND
+        ) as proxy:
+            proxy.ask(links.REVIEWS_PATH)
+            yield proxy, instance
+
+
+def first_that_is_not_fresh(proxy: Proxy) -> Answer:
+    """The first answer whose content nginx knows to be old."""
+    answers = [proxy.ask(links.REVIEWS_PATH)]
+
+    def is_old() -> bool:
+        answers.append(proxy.ask(links.REVIEWS_PATH))
+        return answers[-1][1]["x-cache"] != "HIT"
+
+    wait_for("old content", is_old)
+    return answers[-1]
+
+
+def test_nobody_waits_while_old_content_is_renewed(
+    forgetful: tuple[Proxy, Instance],
+) -> None:
+    proxy, _ = forgetful
+
+    status, headers, _ = first_that_is_not_fresh(proxy)
+
+    assert status == 200
+    assert headers["x-cache"] == "STALE"
+
+
+def test_old_content_is_served_while_the_service_does_not_answer(
+    forgetful: tuple[Proxy, Instance],
+) -> None:
+    proxy, instance = forgetful
+    instance.stop()
+    first_that_is_not_fresh(proxy)
+
+    # By then nginx has asked in vain.
+    status, headers, body = proxy.ask(links.REVIEWS_PATH)
+
+    assert status == 200
+    assert headers["x-cache"] in ("STALE", "UPDATING")
+    assert json.loads(body)["reviews"]
 
 
 # ---- nginx: keys of the cache ----
