@@ -200,6 +200,11 @@ def test_what_no_smaller_request_mends_ends_the_command(
             id="an error with status 200",
         ),
         pytest.param((200, {}, [b"[]"]), NO_COMPLETION, id="a list"),
+        pytest.param(
+            (200, {}, [b'{"choices": [{"message": "Hi"}]}']),
+            NO_COMPLETION,
+            id="a message that is text",
+        ),
         pytest.param((200, {}, repeat(b" " * 65536)), UNREADABLE, id="without end"),
         pytest.param(
             (200, {"Content-Length": "900"}, [b'{"choices": [{"mess']),
