@@ -464,6 +464,12 @@ def test_questions_with_most_of_the_words_come_first() -> None:
     assert asked("time of the wait", *faq) == ["How long?", "Time?", "Waits?"]
 
 
+def test_questions_that_fit_alike_keep_their_order() -> None:
+    faq = [{"question": "Is there parking?"}, {"question": "Is there music?"}]
+
+    assert asked("music or parking", *faq) == ["Is there parking?", "Is there music?"]
+
+
 def test_a_word_that_many_questions_have_counts_less_than_one_that_few_have() -> None:
     faq = [
         {"question": "Are people kind?"},

@@ -8,9 +8,8 @@ Sections: all hints - ranges - names - words - entries and questions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import nsmallest
-from itertools import islice
 from typing import NamedTuple
 
 from reviewslib.dataset.filters import (
@@ -334,15 +333,11 @@ def _words_of_unknown_names(dataset: Dataset, query: Query) -> Sought:
 
 def _entries(
     dataset: Dataset, query: Query, sought: Sought, matches: Mapping[str, Reviews]
-) -> Iterable[FittingEntry]:
-    """Entries with the words; `matches` pass all filters but the one with the words."""
-    found = _fitting_entries(dataset, query, sought, matches)
-    return islice(found, MAX_HINTED_ENTRIES)
-
-
-def _fitting_entries(
-    dataset: Dataset, query: Query, sought: Sought, matches: Mapping[str, Reviews]
 ) -> Iterator[FittingEntry]:
+    """Entries with the words; `matches` pass all filters but the one with the words.
+
+    They are of one parameter: where two values are unknown, nothing passes.
+    """
     for parameter, words in sought.items():
         # A search takes one value of `mentions`.
         if query.mentions and parameter != "mentions":

@@ -23,6 +23,7 @@ from reviewslib.dataset.hints import (
     NothingKnown,
     OneFilterLess,
     OtherWords,
+    SingleWords,
     UnknownName,
     Unmentioned,
     WordBeginning,
@@ -192,6 +193,12 @@ def test_the_words_of_a_value_lead_to_at_most_two_questions(
     assert [asdict(hint)["question"] for hint in found] == questions
 
 
+def test_a_question_with_words_of_two_values_is_named_once() -> None:
+    found = hints_of(FittingQuestion, query="radio", mentions_service="radio music")
+
+    assert [asdict(hint)["question"] for hint in found] == ["Is there music?"]
+
+
 # ---- Words ----
 
 PAIN = ["pains", "painless"]
@@ -212,6 +219,19 @@ def test_a_word_that_no_text_has_leads_to_words_that_begin_like_it(
     found = hints_of(WordBeginning, query=word)
 
     assert found == ([WordBeginning(*values)] if values else [])
+
+
+def test_of_many_words_with_a_beginning_the_three_shortest_are_named() -> None:
+    text = "paintbrushes painted painters pains painting"
+    dataset = loaded(a_file(review(text=text)))
+
+    (found,) = [
+        hint
+        for hint in hints(dataset, Query(query="painful"))
+        if isinstance(hint, WordBeginning)
+    ]
+
+    assert found.examples == ["pains", "painted", "painters"]
 
 
 def test_a_beginning_is_counted_with_the_other_filters() -> None:
@@ -335,6 +355,30 @@ SENTENCES = [
 @pytest.mark.parametrize(("hint", "sentence"), SENTENCES)
 def test_a_hint_is_one_sentence(hint: Hint, sentence: str) -> None:
     assert str(hint) == sentence
+
+
+LONG = "x" * 500
+CUT = "x" * 200 + "…"
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        pytest.param(WordBeginning(LONG, "pain", 1, 9, []), id="a word"),
+        pytest.param(WordBeginning("pain", LONG, 1, 9, []), id="its beginning"),
+        pytest.param(WordBeginning("pain", "pa", 1, 9, [LONG]), id="a longer word"),
+        pytest.param(SingleWords({LONG: 1}), id="one of some words"),
+        pytest.param(
+            UnknownName("source", "source", "sources", LONG, [], 0), id="name"
+        ),
+        pytest.param(Unmentioned("mentions", LONG, "Clara", 0), id="label"),
+    ],
+)
+def test_of_what_is_too_long_a_hint_repeats_the_beginning(hint: Hint) -> None:
+    sentence = str(hint)
+
+    assert CUT in sentence
+    assert "x" * 201 not in sentence
 
 
 # ---- Truth: counts are those of the search that a hint names ----
