@@ -238,6 +238,18 @@ def test_faults_of_schemas_and_rules_in_both_files_come_in_order() -> None:
     ]
 
 
+def test_what_is_no_id_is_not_called_a_repeated_one_too() -> None:
+    # given two reviews with the same id, which is none
+    document = a_file(review(""), review(""))
+
+    # when they are loaded
+    lines = fault_lines(file_bytes(document))
+
+    # then each has one fault
+    places = [line.partition(": ")[0] for line in lines]
+    assert places == ["reviews.json /reviews/0/id", "reviews.json /reviews/1/id"]
+
+
 # ---- Any change ----------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ from lab.four_reviews import FOUR, FOUR_REVIEWS
 from lab.small_files import GOOD_FILES, Object, a_file, loaded, review, served
 
 from reviewslib.dataset.insights import compute_insights
-from reviewslib.dataset.reviews import Dataset
+from reviewslib.dataset.reviews import Dataset, review_at
 
 # ---- Served form ---------------------------------------------------------------------
 
@@ -129,6 +129,17 @@ def test_unknown_keys_are_served_untouched_even_when_null(place: str) -> None:
     assert UNUSUAL.items() <= small.node_at(documents, path).items()
 
 
+@pytest.mark.parametrize("id", ["a b", "ä/ö", "50%", "a?b#c", "%41"])
+def test_a_review_is_found_by_the_address_of_its_page(id: str) -> None:
+    dataset = loaded(a_file(review(id)))
+    (made,) = served(dataset)
+
+    found = review_at(dataset, f"{made['page_url']}?lang=de#top")
+
+    assert found is not None
+    assert found.id == id
+
+
 # ---- Without insights ----------------------------------------------------------------
 
 
@@ -211,6 +222,16 @@ def test_a_business_without_a_language_is_a_note_that_says_what_it_costs() -> No
     )
 
 
+def test_a_note_is_one_line_without_commands_for_a_terminal() -> None:
+    topic = {"id": "\x9b2J", "label": "T", "mention_count": 9}
+    insights = {"topics": [topic | {"example_review_ids": ["a"]}]}
+    business = {"name": "X", "language": "en"}
+
+    (note,) = loaded(a_file(review(), business=business), insights).notes
+
+    assert '"topics/\\u009b2J" 1 of 9' in note
+
+
 # ---- Warnings ------------------------------------------------------------------------
 
 OF_OTHERS = (
@@ -242,6 +263,10 @@ def test_insights_about_unknown_reviews_are_a_warning() -> None:
 
 def test_insights_about_more_unknown_than_served_reviews_seem_anothers() -> None:
     assert warnings_about("abpqr") == [not_served(3, "p, q, r"), OF_OTHERS]
+
+
+def test_a_warning_is_one_line_without_commands_for_a_terminal() -> None:
+    assert warnings_about("abcd\u202e") == [not_served(1, "\\u202e")]
 
 
 def test_every_list_of_the_insights_may_name_an_unknown_review() -> None:

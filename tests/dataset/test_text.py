@@ -224,6 +224,7 @@ def test_long_words_tell_texts_apart(text: str, words: list[str]) -> None:
         ("a.c", "a+c", False),  # no pattern
         ("石川さんに感謝", "石川", True),  # no spaces
         ("박한나님 감사합니다", "한나", True),
+        ("このAランチは最高", "Aランチ", True),  # only a part of it has spaces
         ("Хана помогла", "Хана", True),
         ("Ханами", "Хана", False),
         ("Hana I.", "  Hana   I. ", True),

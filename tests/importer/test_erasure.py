@@ -81,6 +81,24 @@ def test_a_forgotten_review_stays_away_in_the_api(only_the_lines: Shop) -> None:
     assert len(only_the_lines.reviews) == 1
 
 
+@pytest.mark.parametrize(
+    "name", ["suppressed.txt", "import-state.draft.json", "reviews.json"]
+)
+def test_a_killed_erasure_is_not_undone_by_the_next_import(
+    rose: Shop, name: str
+) -> None:
+    # given an erasure that is killed before this file has its place
+    before = rose.files()
+    rose.run_until_killed("--forget", takeout_id(1), name=name)
+    is_begun = rose.files() != before
+
+    # when the next export still has the review
+    rose.take(rose.takeout(12, [item(1, reviewer=ROSE), 2, 3, 4]))
+
+    # then either nothing was erased, or it stays away
+    assert (takeout_id(1) not in rose.reviews) is is_begun
+
+
 # ---- The same review in tables of other tools ----
 
 IN_TABLES = [
