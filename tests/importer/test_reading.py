@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from lab.damaged_files import imported
-from lab.export_lab import Shop, item, page, stamped
+from lab.export_lab import ZONE, Shop, item, page, stamped
 
 from reviewslib.dataset.contract import shipped_contract
 from reviewslib.importer.options import Options
@@ -226,6 +226,24 @@ def test_what_cannot_be_read_again_is_not_written(
     told = shop.refused(shop.takeout(12, range(9)))
 
     assert "can be read again; import fewer files" in told
+
+
+def test_a_state_that_cannot_be_read_again_is_not_written(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # given an export of which an import remembers more than it publishes
+    export = shop.takeout(9, range(9))
+    shop.take(export)
+    sizes = {name: len(content) for name, content in shop.files().items()}
+    assert sizes["import-state.json"] > sizes["reviews.json"]
+
+    # when it is imported, and so much cannot be read again
+    shop.lose("import-state.json", "reviews.json")
+    monkeypatch.setattr("reviewslib.files.LARGEST_FILE_BYTES", sizes["reviews.json"])
+    told = shop.refused(export, "--zone", ZONE)
+
+    # then nothing is written
+    assert told.startswith("import-state.json: ")
 
 
 def test_memory_that_runs_out_refuses_the_file(
