@@ -43,7 +43,7 @@ from reviewslib.dataset.subjects import (
     subjects_of,
 )
 from reviewslib.dataset.text import loosen, name_words
-from reviewslib.dataset.vocabulary import entries_in
+from reviewslib.dataset.vocabulary import NAME_KEYS, entries_in, entries_of_kind
 from reviewslib.dataset.word_index import HintIndex, hint_index_of
 from reviewslib.faults import BadData, Fault, printable
 from reviewslib.links import REVIEW_PATH, ServiceUrls
@@ -379,6 +379,7 @@ def _warnings(
     yield from _unknown_ids(insights, reviews)
     yield from _differing_figures(rating, reviews)
     yield from _differing_counts(insights, subjects)
+    yield from _misnamed(insights, reviews)
     yield from _foreign_days(business)
 
 
@@ -430,6 +431,26 @@ def _counts(
         yield name, entry["mention_count"], len(subject.review_ids)
         for sentiment, ids in subject.judged.items():
             yield f"{name} {sentiment}", entry[f"{sentiment}_count"], len(ids)
+
+
+def _misnamed(insights: Object, reviews: Sequence[Object]) -> Iterator[str]:
+    """People whom reviews name by the id of an entry, and services by its label.
+
+    They count as others than the entries mean.
+    """
+    for kind, key in MENTIONED_KEYS.items():
+        right = NAME_KEYS[kind]
+        wrong = "label" if right == "id" else "id"
+        entries = entries_of_kind(insights, kind)
+        names = {entry[wrong]: entry[right] for entry in entries}
+        mentioned = set(chain.from_iterable(review[key] for review in reviews))
+        misnamed = names.keys() & mentioned - {entry[right] for entry in entries}
+        if misnamed:
+            pairs = [
+                f"{quoted(name)} is {quoted(names[name])}" for name in sorted(misnamed)
+            ]
+            means = f"names entries by {wrong}; write the {right}"
+            yield f"{REVIEWS_FILE}: {key} {means}: {_first_three(pairs)}"
 
 
 def _foreign_days(business: Object) -> Iterator[str]:

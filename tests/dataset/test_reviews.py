@@ -284,6 +284,52 @@ def test_every_list_of_the_insights_may_name_an_unknown_review() -> None:
     assert warnings == [not_served(6, "hidden, p, q, …"), OF_OTHERS]
 
 
+OKAFOR = {"id": "okafor", "label": "Dr. Okafor"}
+MASSAGE = {"id": "massage", "label": "Massage"}
+
+
+def warnings_of_mentions(**mentions: Any) -> list[str]:
+    """Warnings for a review with these mentions, beside two entries."""
+    entities = {"technicians": [OKAFOR], "services": [MASSAGE]}
+    return list(loaded(a_file(review(**mentions)), {"entities": entities}).warnings)
+
+
+@pytest.mark.parametrize(
+    ("key", "named", "warning"),
+    [
+        pytest.param(
+            "mentioned_technicians",
+            "okafor",
+            "mentioned_technicians names entries by id; write the label: "
+            '"okafor" is "Dr. Okafor"',
+            id="a person by the id",
+        ),
+        pytest.param(
+            "mentioned_services",
+            "Massage",
+            "mentioned_services names entries by label; write the id: "
+            '"Massage" is "massage"',
+            id="a service by the label",
+        ),
+    ],
+)
+def test_an_entry_by_its_wrong_name_is_a_warning(
+    key: str, named: str, warning: str
+) -> None:
+    warnings = warnings_of_mentions(**{key: [named]})
+
+    assert warnings == [f"reviews.json: {warning}"]
+
+
+def test_entries_by_their_names_and_others_are_no_warning() -> None:
+    warnings = warnings_of_mentions(
+        mentioned_technicians=["Dr. Okafor", "Ana"],
+        mentioned_services=["massage", "taping"],
+    )
+
+    assert warnings == []
+
+
 def test_opening_hours_without_english_day_names_are_a_warning() -> None:
     days = ["Mo", "Monday", "Dienstag", "Mo", "monday", "x", "Sunday"]
     hours = [{"days": [day], "opens": "08:00", "closes": "18:00"} for day in days]
