@@ -55,7 +55,7 @@ SENTENCES = {
         f"the {reviews.NEWEST_REVIEWS} newest reviews, as JSON Feed",
     ],
     "docs/api.md": [
-        f"`people` has the {WORDS[subjects.MAX_PEOPLE]} whom most matches mention",
+        f"`people`, the {WORDS[subjects.MAX_PEOPLE]} whom most matches mention",
         f"endings may differ in {WORDS[text.LONGEST_ENDING]} letters",
         f"more than {query.MAX_PARAMETERS} different parameters",
         f"have the {reviews.NEWEST_REVIEWS} newest reviews",
