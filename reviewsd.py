@@ -566,8 +566,8 @@ def command_line() -> argparse.ArgumentParser:
     """The parser of the command line; every setting is a flag."""
     parser = argparse.ArgumentParser(
         "reviewsd",
-        description="Publish what customers wrote about a business: datasets, search, "
-        "feeds, pages.",
+        description="Publish the customer reviews of one business: as pages, JSON and "
+        "feeds, and for AI assistants.",
         epilog="A flag overrides its environment variable, and a variable overrides the "
         "default.",
     )

@@ -111,10 +111,18 @@ def _log_level(text: str) -> str:
 
 # ---- Settings ----
 
-# Arguments of `add_argument` by parser: a flag of origins is repeatable, that of a
-# switch takes no value.
+# Arguments of `add_argument` by parser: what the help calls a value; `str` is that of
+# the host alone. A flag of origins is repeatable, that of a switch takes no value.
 FLAG_ARGUMENTS: dict[Callable[[str], Any], dict[str, Any]] = {
-    _origins: {"metavar": "X", "action": "append"},
+    str: {"metavar": "ADDRESS"},
+    Path: {"metavar": "PATH"},
+    _port: {"metavar": "PORT"},
+    _base_url: {"metavar": "URL"},
+    _seconds: {"metavar": "SECONDS"},
+    _count: {"metavar": "N"},
+    _delays: {"metavar": "SECONDS,SECONDS"},
+    _log_level: {"metavar": "LEVEL"},
+    _origins: {"metavar": "ORIGIN", "action": "append"},
     _switch: {"action": "store_const", "const": "on"},
 }
 
@@ -242,7 +250,7 @@ DEFAULT = "default"
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add a flag for every setting; its help has the default and the variable."""
     for setting in fields(Settings):
-        arguments = FLAG_ARGUMENTS.get(setting.metadata["parse"], {"metavar": "X"})
+        arguments = FLAG_ARGUMENTS[setting.metadata["parse"]]
         parser.add_argument(
             flag_name(setting.name), help=_flag_help(setting), **arguments
         )

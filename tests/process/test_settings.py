@@ -256,10 +256,10 @@ def test_a_flag_of_a_switch_has_no_value_and_turns_it_on() -> None:
 
 
 HELP = [
-    "--port X port to listen on; 0 picks a free one and prints it"
+    "--port PORT port to listen on; 0 picks a free one and prints it"
     " (default 8080, REVIEWSD_PORT)",
-    "--uds X path of a Unix socket to listen on, instead of a port (REVIEWSD_UDS)",
-    "--state-dir X directory of the hub's store; systemd sets it"
+    "--uds PATH path of a Unix socket to listen on, instead of a port (REVIEWSD_UDS)",
+    "--state-dir PATH directory of the hub's store; systemd sets it"
     " (default state, REVIEWSD_STATE_DIR or STATE_DIRECTORY)",
     "--access-log log one line for each request, whatever the log level"
     " (REVIEWSD_ACCESS_LOG)",
