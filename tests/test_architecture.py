@@ -1,4 +1,4 @@
-"""Imports follow the table in CONTRIBUTING.md and form no circle.
+"""Imports follow the table in CONTRIBUTING.md and form no circle; a name means one thing.
 
 Sections: the table - what modules import - the edge - claims - the lab of the tests.
 """
@@ -176,6 +176,30 @@ def test_imports_form_no_circle() -> None:
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_a_module_opens_with_a_docstring(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+
+
+def names_defined_in(path: Path) -> set[str]:
+    """The classes and constants of a module, without those for itself alone."""
+    names = set()
+    for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(statement, ast.ClassDef):
+            names.add(statement.name)
+        elif isinstance(statement, ast.Assign):
+            names |= {ast.unparse(target) for target in statement.targets}
+        elif isinstance(statement, ast.AnnAssign):
+            names.add(ast.unparse(statement.target))
+    return {name for name in names if name[0].isupper()}
+
+
+def test_a_class_or_a_constant_has_a_name_of_its_own() -> None:
+    places: dict[str, list[str]] = {}
+    for path in MODULES:
+        for name in names_defined_in(path):
+            places.setdefault(name, []).append(name_of(path))
+
+    shared = {name: found for name, found in places.items() if len(found) > 1}
+
+    assert shared == {}
 
 
 # Of a section; those of a class stand farther in, and count where there are no others.
