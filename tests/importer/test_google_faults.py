@@ -90,6 +90,13 @@ FAULTS = [
     pytest.param(
         "/reviews", (200, b" " * 2**24 + b"{}"), EXIT_FAILURE, "16 MiB", id="too large"
     ),
+    pytest.param(
+        "/accounts",
+        error(403, "X", "No\n access\there"),
+        EXIT_BAD_DATA,
+        "says: No access here",
+        id="a reason in lines",
+    ),
     pytest.param("/accounts", (302, b""), EXIT_FAILURE, "302", id="redirect"),
     pytest.param(
         LOCATIONS,

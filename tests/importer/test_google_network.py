@@ -4,6 +4,7 @@ Sections: certificates and proxies - answers that lead elsewhere, or nowhere.
 """
 
 import json
+import socket
 import sys
 from collections.abc import Iterator
 from itertools import count
@@ -14,8 +15,9 @@ import trustme
 from lab.export_lab import ZONE
 from lab.google_lab import FakeGoogle, GoogleShop, Proxy
 
-from reviewslib.importer import command
+from reviewslib.importer import command, google_http
 from reviewslib.importer.google_client import Connection
+from reviewslib.importer.google_faults import GoogleFault
 from reviewslib.importer.google_http import Endpoints
 from reviewslib.terminal import EXIT_FAILURE, EXIT_SUCCESS
 
@@ -163,6 +165,18 @@ def test_a_redirect_is_not_followed(plain):
     plain.failed()
     # then
     assert not [request for request in google.requests if "elsewhere" in request]
+
+
+def test_a_google_that_says_nothing_is_not_waited_for_without_end(monkeypatch):
+    # given
+    monkeypatch.setattr(google_http, "TIMEOUT_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
+        # when
+        with pytest.raises(GoogleFault) as fault:
+            google_http.exchange(url, {})
+    # then
+    assert "Google cannot be reached (TimeoutError)" in str(fault.value)
 
 
 def test_a_list_has_at_most_10_000_pages():

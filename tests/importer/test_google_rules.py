@@ -16,6 +16,8 @@ from lab.export_lab import (
     takeout_id,
 )
 
+from reviewslib.importer.google_listing import Listing
+
 OTHER = "22"
 BOTH = ("--location", PLACE, "--location", OTHER)
 TITLES = ("--name", "Bó")
@@ -237,3 +239,13 @@ def test_a_lost_state_leaves_what_is_known_of_changes(shop):
     # then
     changes = [review["updated"] for review in shop.reviews.values()]
     assert changes == ["2025-01-16T12:15:00-08:00", None]
+
+
+def test_the_largest_number_that_a_list_gives_says_whether_it_is_whole():
+    # given pages that disagree, as while reviews are written or removed
+    listing = Listing(PLACE, time="")
+    listing.take_page({"reviews": [api_item(1)], "totalReviewCount": 3})
+    # when
+    listing.take_page({"reviews": [api_item(2)], "totalReviewCount": 2})
+    # then
+    assert not listing.is_whole

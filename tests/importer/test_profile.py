@@ -84,6 +84,15 @@ NOTHING = Followed(business={"name": "Bó", "url": None}, digests={}, lines=[])
 SITE = {"title": "Bó", "websiteUri": "https://bo.example/"}
 
 
+def test_of_a_profile_that_is_as_before_nothing_is_said():
+    # given
+    filled = after(NOTHING, SITE)
+    # when
+    followed = after(filled, SITE)
+    # then
+    assert followed == filled._replace(lines=[])
+
+
 def test_a_member_that_google_no_longer_has_is_null_again():
     # given
     filled = after(NOTHING, SITE)
