@@ -72,6 +72,10 @@ class Callback(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Receive the full content of the topic after a change."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if urlsplit(self.path).path != urlsplit(CALLBACK).path:
+            # A subscription of an earlier run that was killed: 410 ends it.
+            self.answer(410)
+            return
         if not is_genuine(body, self.headers.get("X-Hub-Signature", "")):
             self.answer(403)
             return

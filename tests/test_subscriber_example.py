@@ -144,6 +144,14 @@ def test_it_refuses_content_that_its_secret_has_not_signed(
     assert status == 403
 
 
+def test_it_ends_subscriptions_of_earlier_runs(
+    lab: Lab, subscribed: Subscribed
+) -> None:
+    earlier = f"{subscribed.example.callback}/path-of-an-earlier-run"
+
+    assert status_of(lab, Request(earlier, data=b"{}")) == 410
+
+
 def test_it_confirms_nothing_that_it_has_not_asked_for(
     lab: Lab, subscribed: Subscribed
 ) -> None:
