@@ -132,14 +132,18 @@ def success(request_id: str | int, result: Mapping[str, Json]) -> bytes:
         return response
     if isinstance(structured, ReviewList):
         structured = structured.encoded()
+    # They end the result and the response.
+    braces = b"}}"
+    return b"".join((response.removesuffix(braces), _content(structured), braces))
+
+
+def _content(structured: bytes) -> bytes:
+    """The last members of a tool's result, which say the same."""
     # Compact JSON has no control characters, so these are the only characters that a
     # JSON string must escape.
     text = brief_text(structured).replace(b"\\", b"\\\\").replace(b'"', b'\\"')
-    content = b',"content":[{"type":"text","text":"%s"}],"structuredContent":%s}}' % (
-        text,
-        structured,
-    )
-    return response[: -len("}}")] + content
+    block = b'{"type":"text","text":"%s"}' % text
+    return b',"content":[%s],"structuredContent":%s' % (block, structured)
 
 
 # Of reviews: addresses that a model cannot open; it cites `page_url`.
