@@ -206,10 +206,10 @@ def _xml(text: str) -> str:
 # ---- Selections in words ----
 
 # By filter of a search whose values are shown: a message with `%(value)s`.
-# TRANSLATORS: in the title of a feed, after "Reviews of …: ", with commas between:
-# "at least 4 stars, about waiting time, on Google". %(value)s of "with" are words, of
-# "about" a name or a label, of "on" a website
 FILTER_MESSAGES = {
+    # TRANSLATORS: in the title of a feed, after "Reviews of …: ", with commas between:
+    # "at least 4 stars, about waiting time, on Google". %(value)s of "with" are words,
+    # of "about" a name or a label, of "on" a website
     "query": message("with “%(value)s”"),
     "min_rating": message("at least %(value)s stars"),
     "max_rating": message("at most %(value)s stars"),

@@ -54,7 +54,9 @@ PATHS = {
     "bare": ["/"],
     "none": ["/", "/reviews", "/embed"],
 }
-PAGES = [(name, path) for name, paths in PATHS.items() for path in paths]
+PAGES = list[tuple[str, str]]()
+for data_set, paths in PATHS.items():
+    PAGES += [(data_set, path) for path in paths]
 
 
 class Page(NamedTuple):

@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 from babel import Locale
 from lab.catalogues import (
+    COMMENT_TAG,
     DIRECTORY,
     TAGS,
     TEMPLATE,
+    WEB,
     catalog_of,
     extracted,
     renewed,
@@ -48,6 +50,18 @@ def test_the_template_has_the_messages_of_the_program(
     assert_reviewed: Callable[[Path, str], None],
 ) -> None:
     assert_reviewed(TEMPLATE, template())
+
+
+def test_every_note_reaches_the_translators() -> None:
+    """Extraction takes the notes that end right above a message."""
+    told = " ".join(note for entry in extracted() for note in entry.auto_comments)
+
+    written = list[str]()
+    for file in [*WEB.glob("*.py"), *WEB.glob("templates/*.*")]:
+        written += re.findall(f"{COMMENT_TAG} ([^\n#]*)", file.read_text("utf-8"))
+
+    assert written
+    assert [note for note in written if note.strip() not in told] == []
 
 
 @each_catalogue
@@ -112,7 +126,9 @@ def _is_for_one_number(language: Language, count: int) -> bool:
 
 @each_catalogue
 def test_a_translation_is_plain_text(tag: str) -> None:
-    texts = [form for _, forms in texts_of(catalog_of(tag)) for form in forms]
+    texts = list[str]()
+    for _, forms in texts_of(catalog_of(tag)):
+        texts += forms
 
     assert [text for text in texts if "<" in text or "&" in text] == [], "markup"
     stray = [
@@ -127,12 +143,11 @@ def test_a_translation_is_plain_text(tag: str) -> None:
 def test_a_translation_ends_as_its_message_does(tag: str) -> None:
     """A full stop makes a sentence; labels have none."""
     stops = (".", "。", "।", "۔")
-    wrong = [
-        (english[0], form)
-        for english, translated in texts_of(catalog_of(tag))
-        for form in translated
-        if english[-1].endswith(".") != form.endswith(stops)
-    ]
+    wrong = []
+
+    for english, translated in texts_of(catalog_of(tag)):
+        is_sentence = english[-1].endswith(".")
+        wrong += [form for form in translated if form.endswith(stops) != is_sentence]
 
     assert wrong == []
 

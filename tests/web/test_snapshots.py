@@ -69,7 +69,9 @@ FILES = {
     "hebrew": "home.html list.html embed.html badge.svg",
     "japanese": "home.html badge.svg",
 }
-CASES = [(name, file) for name, files in FILES.items() for file in files.split()]
+CASES = list[tuple[str, str]]()
+for owner, documents in FILES.items():
+    CASES += [(owner, document) for document in documents.split()]
 
 
 @pytest.fixture(scope="module")
