@@ -4,14 +4,16 @@ Property tests have no deadline, since machines differ in speed.
 """
 
 import difflib
+import sqlite3
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from lab.callback_lab import Lab, open_lab
 from lab.export_lab import Shop
-from lab.hub_lab import Bench
+from lab.hub_lab import Bench, WatchedConnection
 
 settings.register_profile(
     "reviewsd", deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -70,3 +72,12 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     made = Bench(tmp_path / "new" / "state")
     yield made
     made.hub.stop(1)
+
+
+@pytest.fixture
+def commits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What each commit of a store that is opened from now on has waited for."""
+    monkeypatch.setattr(WatchedConnection, "commits", [])
+    connect = partial(sqlite3.connect, factory=WatchedConnection)
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    return WatchedConnection.commits

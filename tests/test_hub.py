@@ -17,9 +17,8 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from lab.hub_lab import OUTAGE, SILENCE, Answer, Bench, echo, echoing, status
@@ -384,33 +383,6 @@ def test_a_lease_is_clamped_and_told(
     # when it is verified, then the challenge says what is granted
     assert bench.gets[0]["hub.lease_seconds"] == str(granted)
     assert bench.subscription().expires_at == bench.clock.now + granted
-
-
-class WatchedConnection(sqlite3.Connection):
-    """A connection that notes how long each commit of its changes waits."""
-
-    commits: ClassVar[list[str]] = []
-    changes = 0
-
-    def __exit__(self, *exception: Any) -> Any:
-        if self.total_changes > self.changes:
-            (level,) = self.execute("PRAGMA synchronous").fetchone()
-            self.commits.append("for the disk" if level >= FULL else "for the system")
-        self.changes = self.total_changes
-        return super().__exit__(*exception)
-
-
-# Of `PRAGMA synchronous`: a commit returns when the disk has it (sqlite.org/pragma.html).
-FULL = 2
-
-
-@pytest.fixture
-def commits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What each commit of a store that is opened from now on has waited for."""
-    monkeypatch.setattr(WatchedConnection, "commits", [])
-    connect = partial(sqlite3.connect, factory=WatchedConnection)
-    monkeypatch.setattr(sqlite3, "connect", connect)
-    return WatchedConnection.commits
 
 
 def test_an_accepted_form_survives_a_power_cut(

@@ -1,15 +1,16 @@
 """A hub in memory: a settable clock, callbacks that answer as they are told, no thread.
 
-Sections: the clock - callbacks - the hub.
+Sections: the clock - callbacks - the hub - commits.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import hub
 import reviewsd
@@ -241,3 +242,23 @@ class Bench:
 def offered(pool: Pool[DueRow]) -> list[DueRow]:
     assert isinstance(pool, HandPool)
     return pool.offered
+
+
+# ---- Commits ----
+
+# Of `PRAGMA synchronous`: a commit returns when the disk has it (sqlite.org/pragma.html).
+FULL = 2
+
+
+class WatchedConnection(sqlite3.Connection):
+    """A connection that notes how long each commit of its changes waits."""
+
+    commits: ClassVar[list[str]] = []
+    changes = 0
+
+    def __exit__(self, *exception: Any) -> Any:
+        if self.total_changes > self.changes:
+            (level,) = self.execute("PRAGMA synchronous").fetchone()
+            self.commits.append("for the disk" if level >= FULL else "for the system")
+        self.changes = self.total_changes
+        return super().__exit__(*exception)

@@ -593,6 +593,39 @@ def test_a_replaced_store_is_locked_and_the_other_one_is_not(
     opened(tmp_path / "other").close()
 
 
+def test_a_store_that_was_deleted_is_made_anew(tmp_path: Path) -> None:
+    with closing(opened(tmp_path)) as store:
+        # given a hub whose file somebody has deleted
+        for path in tmp_path.glob(f"{STORE_FILE_NAME}*"):
+            path.unlink()
+
+        # when it looks again
+        store.keep_open()
+
+        # then it begins with nothing
+        put(store, row())
+        assert get(store, row()) == (row(id=1),)
+
+
+def test_a_store_that_was_moved_is_locked_where_it_is(tmp_path: Path) -> None:
+    state_dir = tmp_path / "state"
+    with closing(opened(state_dir)) as store:
+        # given a hub whose file is now in another directory of the same name
+        old = state_dir.rename(tmp_path / "old")
+        state_dir.mkdir()
+        for path in old.iterdir():
+            path.rename(state_dir / path.name)
+        with pytest.raises(StoreFault):
+            put(store, row())
+
+        # when it looks again
+        store.keep_open()
+
+        # then no other hub may have it
+        with pytest.raises(StoreFault, match="another hub"):
+            opened(state_dir)
+
+
 # ---- For the operator ----------------------------------------------------------------
 
 
@@ -658,6 +691,17 @@ def test_a_removed_host_cannot_be_removed_again(store: Store, tmp_path: Path) ->
     assert removed == []
     (notice,) = list_rows(tmp_path)
     assert notice.outcome == "removed by the operator of the hub"
+
+
+def test_a_removal_survives_a_power_cut(
+    store: Store, tmp_path: Path, commits: list[str]
+) -> None:
+    # given a subscription, when the operator removes it
+    put(store, row())
+    remove_subscriptions(tmp_path, selector("s.example"), clock=now)
+
+    # then the command has waited for the disk
+    assert commits == ["for the disk"]
 
 
 def now() -> float:
