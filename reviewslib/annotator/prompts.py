@@ -55,9 +55,8 @@ class Prompt(NamedTuple):
     """A task for the model over a batch of reviews, which are numbered from 1."""
 
     name: str  # as in PROMPTS
-    parse: Callable[
-        [ReviewObjects, Json], Json
-    ]  # converts a valid answer; raises BadAnswer
+    # Converts a valid answer; raises BadAnswer.
+    parse: Callable[[ReviewObjects, Json], Json]
     schema: Schema  # of the answer
     vocabulary: Sequence[str] = ()  # lines that follow the instructions
     entries: Sequence[str] = ()  # the `entry_keys` of the vocabulary
@@ -384,13 +383,12 @@ def _proposed_summary(reviews: ReviewObjects, answer: Object) -> dict[str, Json]
         {**entry, "review_ids": _known_ids(reviews, entry["review_ids"])}
         for entry in answer["faq"]
     ]
+    supported = [entry for entry in questions if all(entry.values())]
     proposals = {
         "summary": answer["summary"].strip() if rests_on else None,
         "summary_review_ids": rests_on,
         "pull_quote": _verbatim(answer["pull_quote"].strip(), reviews),
-        "faq": [entry for entry in questions if all(entry.values())][
-            :MAX_PROPOSED_QUESTIONS
-        ],
+        "faq": supported[:MAX_PROPOSED_QUESTIONS],
     }
     return {PROPOSED + key: proposal for key, proposal in proposals.items() if proposal}
 

@@ -58,11 +58,10 @@ class Contract:
     document: dict[str, Json]  # of openapi.json
     schemas: dict[str, Json]  # of served data in `components`, of files in `$defs`
     search_parameters: Mapping[str, Parameter]  # by name, in the order of the document
-    feed_parameters: Mapping[
-        str, Parameter
-    ]  # of the feed of a search, in the same form
-    list_parameters: Mapping[str, Parameter]  # of the page `/reviews`, in the same form
-    embed_parameters: Mapping[str, Parameter]  # of the frame `/embed`, in the same form
+    # In the same form: of a search's feed, of the page `/reviews`, of the frame.
+    feed_parameters: Mapping[str, Parameter]
+    list_parameters: Mapping[str, Parameter]
+    embed_parameters: Mapping[str, Parameter]
     reviews_file: FileSchema
     insights_file: FileSchema
     editorial_file: FileSchema
@@ -295,7 +294,8 @@ REASONS = {
     "pattern": "{value} is not {error.schema[title]}",
     "minimum": "{value} is less than the minimum of {expected}",
     "maximum": "{value} is greater than the maximum of {expected}",
-    "minLength": "{value} is shorter than {expected} character(s)",
+    # Of texts that must not be empty.
+    "minLength": "{value} is empty",
     "maxLength": "{value} is longer than {expected} characters",
     "enum": "{value} is none of {expected}",
     "required": "{error.message}",

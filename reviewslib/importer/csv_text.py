@@ -18,6 +18,7 @@ from typing import NamedTuple
 from reviewslib.dataset.reviews import LARGEST_REVIEW_BYTES
 from reviewslib.importer.questions import NeedsDecision, refused
 from reviewslib.importer.texts import TEXT_FORMATS, clean_line
+from reviewslib.terminal import number_of
 
 # ---- Limits: what one table may cost ----
 
@@ -203,8 +204,8 @@ class _BrokenQuotes(ValueError):
             )
         elif lines_below > 0:
             self.reason = (
-                f"a quote in this row takes the {lines_below} line(s) below into its "
-                'cell; close it, or write "" for a quote'
+                f"a quote in this row takes {number_of('line', lines_below)} below it "
+                'into its cell; close it, or write "" for a quote'
             )
         else:
             self.reason = 'the quotes in this row do not match; write "" for a quote'

@@ -7,8 +7,10 @@ it**: the newest T that had it is at least the newest T that spoke for its scope
 the newest T at which Google said that it does not exist. All three are maxima, so the
 order of files, repetitions and parts do not matter.
 
-This module is pure: it knows no format, no file and no clock. Its sections in order are
-the steps of an import: take, publish, erase, remove.
+This module is pure: it knows no format, no file and no clock.
+
+Sections, in the order of an import: take - publish - erase - remove - what the report
+asks about - seal.
 """
 
 from __future__ import annotations
@@ -36,6 +38,9 @@ MAX_REMOVED_SHARE = 0.1
 
 # A table that lacks no more than this of its source is probably whole.
 MAX_LACKING_SHARE = 0.1
+
+# Of a review that an older export has, and a newer complete one has not.
+NOT_TAKEN = "not in a newer complete export, so not taken from an older one"
 
 # The fields that follow the moment at which the customer changed the review; all other
 # fields follow the time of the export.
@@ -284,9 +289,7 @@ class Ledger:
         new = set(ids).difference(stored)
         for id in new:
             del self.reviews[id]
-            self.left_out[
-                "not in a newer complete export, so not taken from an older one"
-            ] += 1
+            self.left_out[NOT_TAKEN] += 1
         if self._may_remove(len(stored), number - len(new)):
             for id in stored:
                 self.removed[reason_to_go].append(described(self.reviews.pop(id)))
@@ -301,6 +304,18 @@ class Ledger:
         else:
             advice = "Nothing is removed, since a file was refused."
         self.held.append(f"  {advice}")
+
+    def _may_remove(self, removed: int, number: int) -> bool:
+        """Whether so many of a number of reviews go without being asked about."""
+        if removed == 0:
+            return True
+        if not self.may_remove:
+            return False
+        if self.options.allow_removals:
+            return True
+        if removed == number:
+            return False
+        return removed <= FEW_REMOVED or removed <= MAX_REMOVED_SHARE * number
 
     # ---- What the report asks about ----
 
@@ -325,22 +340,12 @@ class Ledger:
         before = self.before
         return [id for id in before if before[id] != self.reviews.get(id)]
 
+    # ---- Seal: what is written is remembered ----
+
     def seal(self) -> None:
         """Remember each review as it is written, to know later what was edited."""
         for id in self.reviews.keys() & self.entries.keys():
             self.entries[id].written = recognition.review_digest(self.reviews[id])
-
-    def _may_remove(self, removed: int, number: int) -> bool:
-        """Whether so many of a number of reviews go without being asked about."""
-        if removed == 0:
-            return True
-        if not self.may_remove:
-            return False
-        if self.options.allow_removals:
-            return True
-        if removed == number:
-            return False
-        return removed <= FEW_REMOVED or removed <= MAX_REMOVED_SHARE * number
 
 
 def _in_order(exports: Sequence[Export]) -> list[list[Record]]:

@@ -145,7 +145,7 @@ def wrong(place: str, reason: str, *values: Any) -> list[object]:
     ("place", "value", "reason"),
     [
         *wrong("reviews", " is not an object", None, 5, [], "reviews"),
-        *wrong("reviews/business/name", " is shorter than 1 character(s)", ""),
+        *wrong("reviews/business/name", " is empty", ""),
         *wrong("reviews/business/language", NO_LANGUAGE, "deutsch!", "", "de\n"),
         *wrong(
             "reviews/business/hours/0/opens", " is not a time of day, HH:MM", "25:00"

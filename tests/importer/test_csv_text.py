@@ -154,36 +154,42 @@ def test_both_ways_of_quoting_in_one_file_are_refused() -> None:
     assert told.startswith("a.csv line 2: ")
 
 
-QUOTE = "a quote in this row takes the {} line(s) below into its cell; "
+QUOTE = "a quote in this row takes {} below it into its cell; "
 CLOSE = 'close it, or write "" for a quote'
 START = "author,rating,date,text\nAnn,5,2024-01-02,"
 OPEN_QUOTES = [
-    pytest.param('author,rating,"date\nAnn,5\n', 1, 1, id="in the header"),
-    pytest.param(f'{START}"Good\nBo,4,2024-01-02,Fine\n', 2, 1, id="at the end"),
+    pytest.param('author,rating,"date\nAnn,5\n', 1, "1 line", id="in the header"),
+    pytest.param(f'{START}"Good\nBo,4,2024-01-02,Fine\n', 2, "1 line", id="at the end"),
     pytest.param(
         f'{START}"Good\nBo,4,2024-01-02,Fine\nCy,4,2024-01-02,"Fine"\n',
         2,
-        2,
+        "2 lines",
         id="closed by a later quote",
     ),
     pytest.param(
         f'{START}"Good\nand far\nBo,4,2024-01-02,"Fine, so",x\n',
         2,
-        2,
+        "2 lines",
         id="closed within a line",
     ),
     pytest.param(
-        f'{START}"Good\nBo,4,2024-01-02,Fine",x\n', 2, 1, id="closed by a stray quote"
+        f'{START}"Good\nBo,4,2024-01-02,Fine",x\n',
+        2,
+        "1 line",
+        id="closed by a stray quote",
     ),
     pytest.param(
-        f'{START}"Good\n' + 900 * "Bo,4,2024-01-02,Fine\n", 2, 900, id="of a long file"
+        f'{START}"Good\n' + 900 * "Bo,4,2024-01-02,Fine\n",
+        2,
+        "900 lines",
+        id="of a long file",
     ),
 ]
 
 
 @pytest.mark.parametrize(("text", "line", "below"), OPEN_QUOTES)
 def test_a_quote_that_is_not_closed_is_refused_with_its_line(
-    text: str, line: int, below: int
+    text: str, line: int, below: str
 ) -> None:
     assert refusal(text) == f"a.csv line {line}: {QUOTE.format(below)}{CLOSE}"
 
