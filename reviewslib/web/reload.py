@@ -174,6 +174,9 @@ class Reloader:
                 self.program, files, self._urls, previous, time.time()
             )
         finally:
+            # Else it would traverse them now: of 10,000 reviews for 20 to 30 ms.
+            # `settle_memory` has it look once, when the new snapshot is served.
+            gc.freeze()
             gc.enable()
 
     def _serve(self, snapshot: Snapshot) -> None:

@@ -221,6 +221,14 @@ def test_what_is_loaded_is_never_looked_at_again_by_the_collector() -> None:
     assert gc.get_freeze_count() > len(loaded)
 
 
+@pytest.mark.usefixtures("unfrozen")
+def test_a_load_leaves_the_collector_nothing_to_look_at(reloader: Reloader) -> None:
+    reloader.poll(forced=True)
+
+    looked_at = {id(value) for value in gc.get_objects()}
+    assert id(reloader.snapshot.dataset.insights) not in looked_at
+
+
 MESSAGES = [
     {
         "method": "initialize",
