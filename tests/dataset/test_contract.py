@@ -27,10 +27,15 @@ from reviewslib.dataset import contract
 from reviewslib.dataset.contract import FileSchema, Parameter, resolve
 from reviewslib.dataset.filters import FILTERS
 from reviewslib.dataset.query import Query, query_from_pairs
-from reviewslib.dataset.searching import search
+from reviewslib.dataset.reviews import NEWEST_REVIEWS
+from reviewslib.dataset.searching import MAX_MEANT, search
 from reviewslib.dataset.strict_json import members
+from reviewslib.dataset.subjects import MAX_PEOPLE
 from reviewslib.faults import BadData, Fault
 from reviewslib.web import list_page, routes
+from reviewslib.websub.callback_urls import MAX_CALLBACK_CHARACTERS
+from reviewslib.websub.forms import MAX_SECRET_BYTES
+from reviewslib.websub.rows import NOTICE, REQUEST_MODES
 
 SCHEMAS: Object = DOCUMENT["components"]["schemas"]
 FILE_SCHEMAS: Object = small.FILE_SCHEMAS["$defs"]
@@ -206,6 +211,67 @@ def test_the_examples_of_the_search_find_a_review_together() -> None:
     found = search(sample_dataset(), query_from_pairs(small.PARAMETERS, pairs))
 
     assert len(found.reviews) == 1
+
+
+@pytest.mark.parametrize(
+    ("declared", "keyword", "bound"),
+    [
+        pytest.param(
+            SCHEMAS["HubRequest"]["properties"]["hub.callback"],
+            "maxLength",
+            MAX_CALLBACK_CHARACTERS,
+            id="a callback",
+        ),
+        # A character has one byte at least.
+        pytest.param(
+            SCHEMAS["HubRequest"]["properties"]["hub.secret"],
+            "maxLength",
+            MAX_SECRET_BYTES,
+            id="a secret",
+        ),
+        pytest.param(
+            SCHEMAS["JsonFeed"]["properties"]["items"],
+            "maxItems",
+            NEWEST_REVIEWS,
+            id="a feed",
+        ),
+        pytest.param(
+            SCHEMAS["SearchResult"]["properties"]["people"],
+            "maxItems",
+            MAX_PEOPLE,
+            id="the people of a search",
+        ),
+        pytest.param(
+            SCHEMAS["SearchResult"]["properties"]["meant"],
+            "maxItems",
+            MAX_MEANT,
+            id="what a search means",
+        ),
+    ],
+)
+def test_a_bound_is_that_of_the_program(
+    declared: Object, keyword: str, bound: int
+) -> None:
+    assert declared[keyword] == bound
+
+
+def test_a_subscriber_reads_of_all_messages_to_its_callback() -> None:
+    callbacks = DOCUMENT["paths"][links.HUB_PATH]["post"]["callbacks"]
+    (operations,) = callbacks["verification"].values()
+    (mode,) = [
+        parameter
+        for parameter in operations["get"]["parameters"]
+        if parameter["name"] == "hub.mode"
+    ]
+
+    assert mode["schema"]["enum"] == [*REQUEST_MODES, NOTICE]
+
+
+@pytest.mark.parametrize("status", [400, 503, 599])
+def test_an_error_of_any_status_is_as_declared(status: int) -> None:
+    error = {"type": "about:blank", "title": "x", "status": status, "detail": "x"}
+
+    assert Draft202012Validator(SCHEMAS["Error"]).is_valid(error)
 
 
 # ---- Parameters ----

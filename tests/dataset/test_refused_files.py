@@ -117,6 +117,7 @@ NO_DAY = f" is not a day that exists, written YYYY-MM-DD, or {AN_INSTANT}"
 NO_URL = " is not an http or https URL"
 NO_ID = " is not an id: text without control characters, not . or .."
 NO_TREND = " is none of ['improving', 'stable', 'declining', None]"
+NO_MONTH = " is not a month, YYYY-MM"
 NO_LANGUAGE = " is not a language tag such as de or en-GB"
 DAYS = ["1.6.2025", "2025-06-01\n", "２０２５-06-01", "2025-02-29", "0000-01-01"]
 DAYS += ["2025-02-30T10:00:00Z"]
@@ -150,6 +151,9 @@ def wrong(place: str, reason: str, *values: Any) -> list[object]:
         *wrong(
             "reviews/business/hours/0/opens", " is not a time of day, HH:MM", "25:00"
         ),
+        *wrong(
+            "reviews/business/geo/latitude", " is greater than the maximum of 90", 91
+        ),
         *wrong("reviews/aggregate_rating", " is not an object or null", [], 5),
         *wrong(
             "reviews/aggregate_rating/review_count",
@@ -161,6 +165,7 @@ def wrong(place: str, reason: str, *values: Any) -> list[object]:
         *wrong("reviews/aggregate_rating/best_rating", OVER_FIVE, 10),
         *wrong("reviews/aggregate_rating/worst_rating", UNDER_ONE, 0),
         *wrong("reviews/reviews", " is not an array", {}, None),
+        *wrong(f"{FIRST}/author", " is shorter than 1 character(s)", ""),
         *wrong(f"{FIRST}/id", " is longer than 200 characters", "x" * 201),
         *wrong(f"{FIRST}/id", NO_ID, *UNPRINTABLE_IDS),
         *wrong("reviews/reviews/1/id", " is already the id of /reviews/0", "01A"),
@@ -171,6 +176,12 @@ def wrong(place: str, reason: str, *values: Any) -> list[object]:
         *wrong(f"{FIRST}/source_url", NO_URL, *URLS),
         *wrong(f"{FIRST}/verified", " is not true or false or null", "yes", 1),
         *wrong("insights/temporal/trend", NO_TREND, "up"),
+        *wrong("insights/temporal/monthly/0/month", NO_MONTH, "2025-13", "2025-00"),
+        *wrong(
+            "insights/entities/services/0/score",
+            " is less than the minimum of -1",
+            -1.01,
+        ),
         *wrong("insights/temporal/monthly/0/average_rating", OVER_FIVE, 5.5),
         *wrong("insights/entities/services/0/average_rating", OVER_FIVE, 5.5),
         *wrong(
@@ -195,6 +206,16 @@ def test_a_wrong_value_is_one_line(place: str, value: Any, reason: str) -> None:
 
     # then the file and the place are named
     assert lines == [str(Fault(f"{file}.json", tuple(path), quoted(value) + reason))]
+
+
+def test_a_distribution_without_a_star_is_one_line() -> None:
+    four_stars = {"1": 0, "2": 0, "3": 0, "4": 0}
+    place = "reviews/aggregate_rating/distribution"
+    files = small.changed(GOOD_FILES, small.steps(place), four_stars)
+
+    (line,) = fault_lines(*[file_bytes(content) for content in files.values()])
+
+    assert line.startswith("reviews.json /aggregate_rating/distribution: '5' is ")
 
 
 def test_a_number_of_thousands_of_digits_is_one_line() -> None:
