@@ -87,8 +87,8 @@ class Hub:
             settings,
             self._store,
             self._published,
-            self.verifications,
-            self.deliveries,
+            verifications=self.verifications,
+            deliveries=self.deliveries,
             on_expired=lambda row: self.exchanges.silences.forget(row.id),
             clock=clock,
         )

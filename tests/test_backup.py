@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from lab.data_sets import write_files
@@ -43,14 +44,14 @@ def run(commands: str, machine: Path, carried: Path) -> None:
     subprocess.run(["bash", "-ec", script], cwd=carried, check=True, timeout=60)
 
 
-@pytest.fixture
-def old(tmp_path: Path) -> Path:
+def old_machine(root: Path) -> Path:
     """A machine with data and a state directory."""
-    machine = tmp_path / "old"
-    (machine / "srv" / "reviews").mkdir(parents=True)
+    machine = root / "old"
+    data = machine / "srv" / "reviews"
+    data.mkdir(parents=True)
     (machine / "var" / "lib" / "reviewsd").mkdir(parents=True)
-    write_files(machine / "srv" / "reviews", a_file(review("a"), review("b")))
-    (machine / "srv" / "reviews" / "suppressed.txt").write_text("x\n")
+    write_files(data, a_file(review("a"), review("b")))
+    (data / "suppressed.txt").write_text("x\n")
     return machine
 
 
@@ -82,30 +83,63 @@ def load(address: Service, data: Path) -> Iterator[None]:
             thread.join()
 
 
-def test_a_backup_under_load_brings_everything_back(tmp_path: Path, old: Path) -> None:
-    subscribers = Subscribers(tmp_path)
+class Restored(NamedTuple):
+    """The service on a new machine, after a restore."""
+
+    service: Service
+    data: Path
+    subscribers: Subscribers
+    # What the old machine served, and then the new one.
+    before: bytes
+    after: bytes
+
+
+@pytest.fixture(scope="module")
+def restored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Restored]:
+    """A backup that was made under load, on another machine."""
+    carried = tmp_path_factory.mktemp("carried")
+    subscribers = Subscribers(carried)
+    # The old machine.
+    old = old_machine(carried)
     data = old / "srv" / "reviews"
     state = old / "var" / "lib" / "reviewsd"
-    with daemon(*subscribers.flags, data=data, state=state) as address:
-        port = address.port
-        before = fetch(address, links.REVIEWS_PATH).body
-        subscribers.subscribe(address, [SUBSCRIBER])
-        with load(address, data):
-            run(BACKUP, old, tmp_path)
-    new = tmp_path / "new"
+    with daemon(*subscribers.flags, data=data, state=state) as service:
+        port = service.port
+        before = fetch(service, links.REVIEWS_PATH).body
+        subscribers.subscribe(service, [SUBSCRIBER])
+        with load(service, data):
+            run(BACKUP, old, carried)
+    # The new one.
+    new = carried / "new"
     (new / "srv").mkdir(parents=True)
-
-    run(RESTORE, new, tmp_path)
-
+    run(RESTORE, new, carried)
     data = new / "srv" / "reviews"
     state = new / "var" / "lib" / "private" / "reviewsd"
-    with daemon(*subscribers.flags, data=data, state=state, port=port) as address:
-        assert fetch(address, links.REVIEWS_PATH).body == before
-        assert (data / "suppressed.txt").read_text() == "x\n"
-        # Both of an import, or neither.
-        assert (data / "a.txt").read_bytes() == (data / "b.txt").read_bytes()
-        assert json.loads(fetch(address, links.HEALTH_PATH).body)["subscriptions"]
+    with daemon(*subscribers.flags, data=data, state=state, port=port) as service:
+        after = fetch(service, links.REVIEWS_PATH).body
+        yield Restored(service, data, subscribers, before, after)
 
-        files.write(data / "reviews.json", json.dumps(a_file(review("new"))).encode())
 
-        wait_for("delivery", lambda: b'"new"' in subscribers.newest["/steady/1"])
+def test_the_reviews_are_those_of_the_old_machine(restored: Restored) -> None:
+    assert restored.after == restored.before
+
+
+def test_what_was_removed_for_good_stays_removed(restored: Restored) -> None:
+    assert (restored.data / "suppressed.txt").read_text() == "x\n"
+
+
+def test_an_import_that_was_under_way_is_there_whole_or_not_at_all(
+    restored: Restored,
+) -> None:
+    first = (restored.data / "a.txt").read_bytes()
+
+    assert (restored.data / "b.txt").read_bytes() == first
+
+
+def test_a_subscriber_hears_of_the_next_change(restored: Restored) -> None:
+    content = json.dumps(a_file(review("new"))).encode()
+
+    files.write(restored.data / "reviews.json", content)
+
+    newest = restored.subscribers.newest
+    wait_for("delivery", lambda: b'"new"' in newest["/steady/1"])

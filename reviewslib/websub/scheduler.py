@@ -37,9 +37,9 @@ class Scheduler:
         settings: HubSettings,
         store: Store,
         published: Published,
+        *,
         verifications: Pool[DueRow],
         deliveries: Pool[DueRow],
-        *,
         on_expired: Callable[[Row], None],
         clock: Callable[[], float],
     ):
