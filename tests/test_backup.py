@@ -86,7 +86,6 @@ def load(address: Service, data: Path) -> Iterator[None]:
 class Restored(NamedTuple):
     """The service on a new machine, after a restore."""
 
-    service: Service
     data: Path
     subscribers: Subscribers
     # What the old machine served, and then the new one.
@@ -117,7 +116,7 @@ def restored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Restored]:
     state = new / "var" / "lib" / "private" / "reviewsd"
     with daemon(*subscribers.flags, data=data, state=state, port=port) as service:
         after = fetch(service, links.REVIEWS_PATH).body
-        yield Restored(service, data, subscribers, before, after)
+        yield Restored(data, subscribers, before, after)
 
 
 def test_the_reviews_are_those_of_the_old_machine(restored: Restored) -> None:
