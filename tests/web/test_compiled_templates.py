@@ -235,6 +235,53 @@ def test_a_start_keeps_what_it_compiled(clone: Path) -> None:
     assert keeping == compiling
 
 
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the program's files that counts as imported."""
+    copy = tmp_path / "reviewslib"
+    compiled = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(program_files.PACKAGE, copy, ignore=compiled)
+    monkeypatch.setattr(program_files, "IMPORTED_AT", 4e9)
+    return copy
+
+
+def kept_icon(package: Path) -> bytes:
+    """What is kept of the icon after it was used."""
+    program_files.load_program_files(package).templates.get_template("favicon.svg")
+    (kept,) = kept_files(package / "web" / "templates" / "__pycache__")
+    return kept.read_bytes()
+
+
+@pytest.mark.parametrize("library", ["jinja2", "markupsafe"])
+def test_another_version_of_a_library_compiles_anew(
+    package: Path, monkeypatch: pytest.MonkeyPatch, library: str
+) -> None:
+    # given
+    before = kept_icon(package)
+    versions = {"jinja2": "3.1", "markupsafe": "3.0"}
+    monkeypatch.setattr(program_files, "version", versions.__getitem__)
+    installed = kept_icon(package)
+    # when
+    versions[library] += ".99"
+    newer = kept_icon(package)
+    # then
+    assert len({before, installed, newer}) == 3
+
+
+def test_another_interpreter_compiles_anew(
+    package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = kept_icon(package)
+
+    monkeypatch.setattr(program_files, "MAGIC_NUMBER", b"newer")
+
+    assert kept_icon(package) != before
+
+
+def test_the_same_program_keeps_the_same(package: Path) -> None:
+    assert kept_icon(package) == kept_icon(package)
+
+
 def test_a_program_that_changed_after_its_import_keeps_nothing(tmp_path: Path) -> None:
     # The modules that run are older than this copy.
     copy = tmp_path / "reviewslib"
@@ -243,13 +290,3 @@ def test_a_program_that_changed_after_its_import_keeps_nothing(tmp_path: Path) -
     templates = program_files.load_program_files(copy).templates
 
     assert templates.bytecode_cache is None
-
-
-def test_a_program_as_it_was_imported_keeps_its_templates(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(program_files, "IMPORTED_AT", 4e9)
-
-    templates = program_files.load_program_files().templates
-
-    assert isinstance(templates.bytecode_cache, CompiledTemplates)
