@@ -16,9 +16,10 @@ from pathlib import Path
 from reviewslib import files
 from reviewslib.dataset import counting
 from reviewslib.dataset.contract import Contract
-from reviewslib.dataset.reading import INSIGHTS_FILE, REVIEWS_FILE
+from reviewslib.dataset.reading import INSIGHTS_FILE, REVIEWS_FILE, read_file
 from reviewslib.dataset.reviews import load
 from reviewslib.dataset.strict_json import Json, decode
+from reviewslib.faults import BadData
 from reviewslib.importer import erasure
 from reviewslib.importer.erasure import REDACTED_FILE, SUPPRESSED_FILE
 from reviewslib.importer.merging import Merged
@@ -66,12 +67,25 @@ def read_stored(directory: Path, contract: Contract, *, is_import: bool) -> Stor
 def _document(
     reviews: bytes | None, insights: bytes | None, contract: Contract
 ) -> dict[str, Json]:
-    """The content of reviews.json, {} without it. Raises BadData."""
+    """The content of reviews.json, {} without it; both files are checked.
+
+    Raises BadData.
+    """
     if reviews is None:
+        _check_insights(insights, contract)
         return {}
     load(contract, reviews, insights, ServiceUrls())
     document: dict[str, Json] = decode(reviews)
     return document
+
+
+def _check_insights(insights: bytes | None, contract: Contract) -> None:
+    """Raises BadData for an insights.json that is older than any reviews.json."""
+    if insights is None:
+        return
+    _, faults = read_file(INSIGHTS_FILE, insights, contract.insights_file)
+    if faults:
+        raise BadData(faults)
 
 
 def _refuse_sample(path: Path, content: bytes | None) -> None:

@@ -189,21 +189,24 @@ def _is_heading(text: str, marker: re.Match[str]) -> bool:
 # The longest known marker has 27 characters; a sentence in brackets that names Google
 # may be much longer, and is the customer's.
 BRACKETED_GOOGLE = re.compile(r"[(（][^()（）\n]{0,60}Google[^()（）\n]{0,60}[)）]")
+# What stands between a translation and the original is in brackets, too.
+BRACKETED_LINE = re.compile(r"[(（][^()（）\n]{1,60}[)）]")
 
 
 def unknown_marker(text: str) -> str:
     """What looks like a marker of Google's in a text that was not cut, else empty.
 
     It is a marker in a language that we do not know, or a known one without an
-    original. A marker stands first, or alone in a line; inside a sentence it is the
-    customer's.
+    original. A marker stands alone in a line, or first, with another one below it; else
+    it is the customer's.
     """
     if "Google" not in text:
         return ""
-    first = TRANSLATED.match(text) or BRACKETED_GOOGLE.match(text)
-    if first:
-        return first[0]
-    for line in text.split("\n"):
-        if BRACKETED_GOOGLE.fullmatch(line.strip()):
-            return line.strip()
-    return ""
+    lines = [line.strip() for line in text.split("\n")]
+    for line in lines:
+        if BRACKETED_GOOGLE.fullmatch(line):
+            return line
+    first = TRANSLATED.match(text)
+    if first is None and any(map(BRACKETED_LINE.fullmatch, lines)):
+        first = BRACKETED_GOOGLE.match(text)
+    return first[0] if first else ""

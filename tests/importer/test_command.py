@@ -464,6 +464,15 @@ def test_a_file_that_the_daemon_would_not_read_stops_a_command(
     assert told.startswith(f"{name}: {fault}")
 
 
+def test_insights_that_cannot_be_read_stop_a_first_import_too(shop: Shop) -> None:
+    shop.file("data/insights.json", "[]")
+
+    told = shop.refused(shop.page(item(1)), "--name", "B")
+
+    assert told.startswith("insights.json: an array is not an object\n")
+    assert "reviews.json" not in shop.files()
+
+
 def test_a_folder_in_place_of_a_file_stops_a_command(one_review: Shop) -> None:
     (one_review.data / "insights.json").mkdir()
 

@@ -67,6 +67,8 @@ def test_markers_are_found_in_lines_that_a_tool_has_joined() -> None:
         ),
         pytest.param("I read (Translated by Google) everywhere", id="between words"),
         pytest.param("(Original) is the name of the cake", id="the word alone"),
+        pytest.param("(Found on Google) Good bread.", id="at the start"),
+        pytest.param("(Found on Google) Good.\n\nBread!", id="before other lines"),
     ],
 )
 def test_a_marker_inside_a_sentence_is_the_customers(text: str) -> None:
