@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that have slow tests, so that none of them is the last to end.
+    """Begin with the files that have slow tests, so that none of them ends last.
 
     A file runs in one process; of those without, the order is that of their names.
     """

@@ -46,7 +46,7 @@ class Browser(webdriver.Chrome):
     def open(
         self, url: str, width: int = 1440, scheme: str = "light", **features: str
     ) -> None:
-        """Open a page in a viewport of this width, in a light or a dark colour scheme."""
+        """Open a page in a viewport of this width and a colour scheme."""
         self.emulate(prefers_color_scheme=scheme, **features)
         self.resize(width)
         self.get(url)
@@ -90,7 +90,7 @@ class Browser(webdriver.Chrome):
         self.switch_to.active_element.send_keys(*keys)
 
     def complaints(self) -> list[str]:
-        """The console's messages since the last call, without those of expected statuses."""
+        """The console's messages since the last call, but for expected statuses."""
         messages = [entry["message"] for entry in self.get_log("browser")]
         return [
             text
@@ -160,7 +160,10 @@ NEWEST = 20
 
 
 def longest_first(name: str) -> Files:
-    """A data set whose newest three are the longest of its newest twenty, as the frame cuts them."""
+    """A data set whose newest three are the longest of its newest twenty.
+
+    They are compared as the frame cuts them.
+    """
     document = copy.deepcopy(DATA_SETS[name]()[0])
     reviews = sorted(document["reviews"], key=lambda one: one["date"], reverse=True)
     longest = sorted(reviews[:NEWEST], key=_shown_length, reverse=True)

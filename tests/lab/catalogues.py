@@ -1,4 +1,4 @@
-"""The catalogues of the pages' languages: the template, the shipped files, and a pseudo-language.
+"""The catalogues of the pages' languages: template, shipped files, a pseudo-language.
 
 Babel extracts the messages and knows how the languages of the world write (CLDR).
 
@@ -135,7 +135,7 @@ Forms = tuple[str, ...]
 
 
 def texts_of(catalog: Catalog) -> Iterator[tuple[Forms, Forms]]:
-    """Of every message of a catalogue: its forms in English, and those of the translation."""
+    """Of every message of a catalogue: its forms in English, and those translated."""
     for message in catalog:
         if message.id:
             yield _as_forms(message.id), _as_forms(message.string or "")

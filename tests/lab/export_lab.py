@@ -198,7 +198,7 @@ class Shop:
         return command.main(words, settling)
 
     def run_until_killed(self, *arguments: object, name: str = "reviews.json") -> None:
-        """Run a command, which is killed before it puts the file `name` in its place."""
+        """Run a command that is killed before it puts the file `name` in its place."""
         rename = files.rename
 
         def killed(path: Path, target: Path, *others: Any) -> None:

@@ -1,4 +1,4 @@
-"""The rules of the two feeds, from their specifications, as checks that name violations.
+"""The rules of the two feeds, from their specifications, as checks that name faults.
 
 JSON Feed 1.1 (https://jsonfeed.org/version/1.1) and Atom (RFC 4287), narrowed where
 this service promises more: every id of the Atom feed is a `tag:` URI, absent values are
@@ -34,7 +34,7 @@ A_DAY = len("2025-06-01")
 
 
 def instant(text: str) -> Fraction:
-    """A date or date-time of RFC 3339 as exact seconds since a fixed day in the past."""
+    """A date or date-time of RFC 3339 as exact seconds since a fixed day."""
     whole = f"{text}T00:00:00Z" if len(text) == A_DAY else text.upper()
     match = DATE_CONSTRUCT.fullmatch(whole)
     assert match

@@ -117,7 +117,7 @@ def _entity_saying(text: str, number: int) -> Any:
 
 
 def attacking_files() -> tuple[Any, Any]:
-    """Every text attacks; so do ids and addresses, as far as the loader accepts them."""
+    """Every text attacks; so do ids and addresses that the loader accepts."""
     document, insights = files_saying(*ATTACKS)
     script = 'https://evil.example/"><script>window.attacked=1</script>'
     document["business"] |= {

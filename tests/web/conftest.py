@@ -1,4 +1,4 @@
-"""The ways to the application: over a socket to the daemon, in this process, and by a browser."""
+"""The ways to the application: a socket of the daemon, this process, a browser."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -42,7 +42,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def service_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
-    """The base URL of the daemon with the data set of a name, started when it is first asked for."""
+    """The base URL of the daemon with the data set of a name.
+
+    It is started when it is first asked for.
+    """
     with ExitStack() as running:
 
         @cache

@@ -1,7 +1,8 @@
-"""Every page in a real browser: it loads, fits every screen, is accessible, and no attack does anything.
+"""Every page in a real browser: it fits every screen, is accessible, and obeys nobody.
 
-The browser and the services are shared by all tests, and the tests of a page share its loading. Their use and
-layout are in `test_browser_use.py`, badge and frame on another website in `test_browser_website.py`.
+The browser and the services are shared by all tests, and the tests of a page share its
+loading. Their use and layout are in `test_browser_use.py`, badge and frame on another
+website in `test_browser_website.py`.
 """
 
 from importlib.resources import files
@@ -60,7 +61,7 @@ for data_set, paths in PATHS.items():
 
 
 class Page(NamedTuple):
-    """A loaded page: its data set and URL, complaints about it, and the URLs that it requested."""
+    """A loaded page: its data set, complaints about it, and the URLs it requested."""
 
     name: str
     url: str
@@ -80,7 +81,10 @@ def loaded(request: pytest.FixtureRequest, browser: Browser, service_of: Start) 
 
 @pytest.fixture
 def page(loaded: Page, browser: Browser) -> Page:
-    """The loaded page, shown as at first; loaded again if another test has opened something else."""
+    """The loaded page, shown as at first.
+
+    It is loaded again if another test has opened something else.
+    """
     if browser.current_url == loaded.url:
         browser.emulate()
         browser.resize(1440)
@@ -96,16 +100,18 @@ each_page = pytest.mark.parametrize("loaded", PAGES, indirect=True, ids="-".join
 def test_a_page_loads_without_a_complaint_and_asks_no_other_host(
     page: Page, service_of: Start
 ) -> None:
+    # The second is the browser's icon of a date field.
+    own = (service_of(page.name) + "/", "data:image/svg+xml;base64,")
+
     assert page.complaints == []
     assert page.url in page.requested
-    own = (
-        service_of(page.name) + "/",
-        "data:image/svg+xml;base64,",
-    )  # the browser's icon of a date field
     assert all(url.startswith(own) for url in page.requested)
 
 
-# What reaches beyond the screen or its own box, and every number that is broken into two lines.
+# Widths in pixels, and sizes of text in percent.
+SCREENS = ((1440, 100), (820, 100), (390, 100), (360, 150), (320, 100), (320, 200))
+# What reaches beyond the screen or its own box, and every number that is broken into
+# two lines.
 BROKEN = r"""const edge = document.documentElement.clientWidth, broken = [];
     if (document.documentElement.scrollWidth > edge) broken.push('scrolls sideways');
     const hidden = 'svg *, .visually-hidden, .visually-hidden *, .skip, select, input';
@@ -134,18 +140,11 @@ def test_a_page_fits_every_screen_and_breaks_no_number(
     page: Page, browser: Browser
 ) -> None:
     browser.unfold()
-    for width, text_percent in (
-        (1440, 100),
-        (820, 100),
-        (390, 100),
-        (360, 150),
-        (320, 100),
-        (320, 200),
-    ):
+
+    for width, text_percent in SCREENS:
         browser.resize(width, text_percent)
-        assert (
-            browser.value("style('html').fontSize") == f"{16 * text_percent // 100}px"
-        )
+        size = browser.value("style('html').fontSize")
+        assert size == f"{16 * text_percent // 100}px"
         assert browser.execute_script(BROKEN) == [], (width, text_percent)
 
 
@@ -159,7 +158,8 @@ def test_axe_finds_no_fault(page: Page, browser: Browser) -> None:
 
     script = (files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
     browser.execute_script(script)
-    # axe takes a transparent page for white; the contrast of a dark frame is tested below.
+    # axe takes a transparent page for white; the contrast of a dark frame is tested
+    # below.
     rules = {"color-contrast": {"enabled": "theme=dark" not in page.url}}
     run = "axe.run({rules: arguments[0]}).then(arguments[1])"
 

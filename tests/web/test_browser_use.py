@@ -18,7 +18,10 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 pytestmark = pytest.mark.slow
 
-# ---- Layout: by rule a data set, a path, a width, what the reader prefers, and an expression that holds ----
+# ---- Layout ----
+
+# By rule: a data set, a path, a width, what the reader prefers, and an expression that
+# holds.
 
 FORCED = {"forced_colors": "active", "prefers_color_scheme": "dark"}
 PAPER = {"media": "print"}

@@ -1,4 +1,4 @@
-"""Badge and frame in a real browser, in the page of another origin; pages behind a forwarded port."""
+"""Badge and frame in a page of another origin; pages behind a forwarded port."""
 
 import base64
 import re
@@ -27,7 +27,7 @@ DARK = (34, 34, 34)
 
 
 class Website(NamedTuple):
-    """A page of another origin with the two elements that the home page of the sample gives to copy."""
+    """A page of another origin with the two elements that owners copy."""
 
     browser: Browser
     url: str
@@ -42,7 +42,11 @@ class Website(NamedTuple):
         self.headers["Cross-Origin-Opener-Policy"] = "same-origin"
 
     def open(self, width: int, system: str = "light", **parts: str) -> Any:
-        """Open it with other `parts`; the height of the frame and of its content, the colour of its text."""
+        """Open it with other `parts`.
+
+        The result is the height of the frame and of its content, and the colour of its
+        text.
+        """
         usual = {"scheme": "normal", "background": "#fff", "badge": self.badge}
         page = OWNER_PAGE.format(**usual | {"iframe": self.iframe} | parts)
         self.file.write_text(page)
@@ -105,8 +109,9 @@ def colour_at(browser: Browser, x: float, y: float) -> tuple[int, ...]:
     return tuple(row[1:4])  # after the filter type, which is without effect here
 
 
-# By website: its colour scheme, its background, parameters of the frame, more style of the frame, and the
-# background that the frame must have. None: the website's is that of the system, the frame's may be any.
+# By website: its colour scheme, its background, parameters of the frame, more style of
+# the frame, and the background that the frame must have. None: the website's is that of
+# the system, the frame's may be any.
 SITES = {
     "light": ("light", LIGHT, "", "", LIGHT),
     "light only": ("normal", LIGHT, "", "", LIGHT),
@@ -151,7 +156,7 @@ def test_badge_and_frame_load_nothing_but_themselves(
 
 
 def has_frame_sizing(browser: Browser) -> bool:
-    """Whether this browser gives a frame the height of its content (Chrome from 154 on)."""
+    """Whether this browser gives a frame its content's height (Chrome from 154 on)."""
     supported: bool = browser.value("CSS.supports('frame-sizing', 'content-height')")
     return supported
 

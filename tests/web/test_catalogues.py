@@ -1,6 +1,7 @@
-"""Every shipped catalogue is whole, keeps the placeholders, and writes numbers and days as its language does.
+"""Every shipped catalogue is whole, and writes as its language does.
 
-A new `languages/TAG.po` is tested without a new test. CLDR, the repository of how languages write, is Babel's.
+A new `languages/TAG.po` is tested without a new test. CLDR, the repository of how
+languages write numbers and days, is Babel's.
 
 Sections: the template - messages - the language, as CLDR has it - the reader.
 """

@@ -1,7 +1,7 @@
-"""The badge and the frame show the data whatever the query string is, and any website may embed them.
+"""Badge and frame show the data whatever the query string is, on any website.
 
-`test_snapshots.py` shows what they contain, `test_browser.py` how they look on another website, and
-`test_pages.py` that no text becomes markup.
+`test_snapshots.py` shows what they contain, `test_browser_website.py` how they look on
+another website, and `test_pages.py` that no text becomes markup.
 
 Sections: badge - frame - responses.
 """

@@ -1,4 +1,4 @@
-"""The height that the home page offers for the frame: as low as the reviews allow, never higher than any three need.
+"""The height offered for the frame: as low as the reviews allow, enough for any three.
 
 That the content fits is tested in a browser, in `test_browser_website.py`.
 """

@@ -466,7 +466,7 @@ def test_pages_of_any_origin_may_read_an_error(
 
 
 def issue_of_host(ask: Ask, host: str) -> dict[str, object]:
-    """The only issue of a request with this host, in which a parameter is wrong, too."""
+    """The only issue of a request with this host and a wrong parameter."""
     answer = ask(f"{SEARCH}?limit=x", host=host)
     assert answer.status == 400
     (issue,) = json.loads(answer.body)["issues"]

@@ -1,4 +1,4 @@
-"""The language of pages: how it is chosen, what it says, and that nothing of a page stays English by accident.
+"""The language of pages: how it is chosen, and that nothing stays English by accident.
 
 That a catalogue is whole is in `test_catalogues.py`.
 

@@ -1,4 +1,4 @@
-"""The form of the list has a field for each filter, so that the next search keeps it."""
+"""The form of the list has a field for each filter: the next search keeps it."""
 
 import re
 

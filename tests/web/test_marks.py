@@ -1,4 +1,4 @@
-"""Words of a search are marked where a reader finds them, in bounded time, and never become markup.
+"""Words of a search are marked, in bounded time, and never become markup.
 
 Sections: excerpts - occurrences - bounds.
 """

@@ -1,4 +1,4 @@
-"""What the markup of a page says to search engines, screen readers and the page around a frame.
+"""What markup says to search engines, screen readers and the page around a frame.
 
 How pages look is in `test_browser.py`; whole documents are in `test_snapshots.py`.
 

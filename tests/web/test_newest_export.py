@@ -1,4 +1,4 @@
-"""The service says when reviews were last exported, whatever is in the importer's file."""
+"""The service says when reviews were last exported, whatever the importer left."""
 
 from pathlib import Path
 

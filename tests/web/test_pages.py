@@ -1,6 +1,7 @@
-"""Pages and texts for models: text of the data never becomes markup, and every figure is from the data.
+"""Pages and texts for models: no text becomes markup, every figure is from the data.
 
-Whole documents are in `test_snapshots.py`, their look in `test_browser.py`; here is what holds for any data.
+Whole documents are in `test_snapshots.py`, their look in `test_browser.py`; here is
+what holds for any data.
 
 Sections: pages as strings, and their tags - text of the data - values - figures - what
 depends on the data - links - texts for programs.
@@ -98,7 +99,7 @@ ANY_FRAME = {
 
 
 def every_page(dataset: Dataset, text: str, urls: ServiceUrls = URLS) -> list[str]:
-    """Every kind of page, the home page first and the frame last, with `text` in the form."""
+    """Every kind of page, the home page first, with `text` in the form."""
     shown = site(dataset, urls)
     named = {"query": text, "mentions_technician": text, "mentions_service": text}
     wrong = {"rating": f"x{text}", "until": f"{text}x", "min_rating": f"y{text}"}
@@ -116,7 +117,10 @@ def every_page(dataset: Dataset, text: str, urls: ServiceUrls = URLS) -> list[st
 
 
 class Shapes(HTMLParser):
-    """The tags of a page with the names of their attributes; each element is closed in the right place."""
+    """The tags of a page with the names of their attributes.
+
+    Each element is closed in the right place.
+    """
 
     def __init__(self, page: str):
         super().__init__()
@@ -446,7 +450,7 @@ def test_data_for_search_engines_have_as_many_as_the_page() -> None:
 
 
 def count_at(dataset: Dataset, query_string: str) -> Any:
-    """The number of reviews in the list at an address that a page has, by its query string."""
+    """The number of reviews in the list with this query string."""
     pairs = parse_qsl(html.unescape(query_string))
     query = query_of_page(CONTRACT.list_parameters, pairs, lists.PAGE_SIZE)
     return in_any_order(dataset, query).frame["matched"]

@@ -1,6 +1,7 @@
-"""Pages, feeds and texts of the data sets are equal to the reviewed files in `snapshots/`.
+"""Pages, feeds and texts of the data sets equal the reviewed files in `snapshots/`.
 
-Style sheets are omitted, since they are files already. Documents of one line are stored in several.
+Style sheets are omitted, since they are files already. Documents of one line are stored
+in several.
 """
 
 import json
@@ -57,7 +58,7 @@ ELSEWHERE = (
     "sitemap.xml",
     "robots.txt",
 )
-# By data set: the documents that show something which no document of another data set shows.
+# By data set: the documents that show what no document of another data set shows.
 FILES = {
     "sample": " ".join(file for file in PATHS if file not in ELSEWHERE),
     "bare": "home.html list.html embed.html feed.json feed.xml llms.txt",
