@@ -168,7 +168,9 @@ class ModelClient:
             if failures_in_a_row == FAILURES_IN_A_ROW:
                 raise CommandFailed(
                     f"{failures_in_a_row} reviews in a row got no usable answer;"
-                    f" of the last: {answer}"
+                    f" of the last: {answer}",
+                    "Turn the model's reasoning off at the server, or choose another"
+                    " model, and give the same command again with --again.",
                 )
 
     def ask(self, prompt: Prompt, batch: ReviewObjects) -> Json:

@@ -323,7 +323,9 @@ def test_what_failed_is_asked_again_on_request_alone(poisoned: Practice) -> None
 
 CUT_OFF = completion("{", "length")
 FIVE_CUT_OFF = (
-    "5 reviews in a row got no usable answer; of the last: the answer was cut off"
+    "5 reviews in a row got no usable answer; of the last: the answer was cut off\n"
+    "Turn the model's reasoning off at the server, or choose another model, and give "
+    "the same command again with --again."
 )
 USELESS = [
     pytest.param([], CUT_OFF, FIVE_CUT_OFF, id="no vocabulary can be read"),
