@@ -10,10 +10,11 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 from reviewslib.dataset.provenance import LONGEST_SOURCE
 from reviewslib.importer.formats import format_data
@@ -338,7 +339,11 @@ def _zone(text: str) -> str:
     # A list of all would take a twentieth of a second.
     with suppress(OSError, ValueError, KeyError):
         return ZoneInfo(_answer(text)).key
-    reason = "not a time zone such as Europe/Berlin; if none works, install tzdata"
+    similar = get_close_matches(text, available_timezones(), n=1)
+    if similar:
+        reason = f"not a time zone; did you mean {similar[0]}?"
+    else:
+        reason = "not a time zone such as Europe/Berlin; if none works, install tzdata"
     raise argparse.ArgumentTypeError(f"{text}: {reason}")
 
 

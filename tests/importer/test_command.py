@@ -590,6 +590,11 @@ WRONG_USAGE = [
         id="a zone elsewhere",
     ),
     pytest.param(
+        "y --data x --zone Europe/Istambul",
+        "argument --zone: Europe/Istambul: not a time zone; did you mean Europe/Istanbul?",
+        id="a zone misspelt",
+    ),
+    pytest.param(
         "y --data x --zone ../x", f"argument --zone: ../x: {NO_ZONE}", id="a path"
     ),
     pytest.param(
