@@ -160,6 +160,14 @@ def _in_folder(folder: Path, path: Path, wanted: re.Pattern[str]) -> Member:
     return Member(path=relative, file=str(path), changed=changed, data=content)
 
 
+# What one archive may cost. A Takeout of a business with photographs has some hundred
+# members, and its reviews fit into one file of the largest size.
+MAX_MEMBERS = 20_000
+# Characters. Those of Takeouts have some hundred; Linux opens paths of 4,095 bytes.
+MAX_MEMBER_NAME = 1_000
+MAX_UNPACKED_BYTES = 2 * LARGEST_FILE_BYTES
+# Google deflates. Others take a hundred times the time for a byte of the archive.
+COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # The first bytes of an archive with members, and of one without
 # (https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT, 4.3.7 and 4.3.16).
 ZIP_SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06")
@@ -209,16 +217,6 @@ def _members(
             limit = f"{MAX_UNPACKED_BYTES // 2**20} MiB"
             raise OSError(None, f"more than {limit} in all members", str(path))
         yield Member(PurePosixPath(info.filename), name, changed, data)
-
-
-# What one archive may cost. A Takeout of a business with photographs has some hundred
-# members, and its reviews fit into one file of the largest size.
-MAX_MEMBERS = 20_000
-# Characters. Those of Takeouts have some hundred; Linux opens paths of 4,095 bytes.
-MAX_MEMBER_NAME = 1_000
-MAX_UNPACKED_BYTES = 2 * LARGEST_FILE_BYTES
-# Google deflates. Others take a hundred times the time for a byte of the archive.
-COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 def _check_members(infos: list[zipfile.ZipInfo], path: Path) -> None:
@@ -293,6 +291,10 @@ def sync_to_disk(descriptor: int) -> None:
     os.fsync(descriptor)
 
 
+def not_awaited(descriptor: int) -> None:
+    """For files that are made again if a power cut damages them: nothing is awaited."""
+
+
 def size_fault(content: bytes) -> str:
     """Why no command could read this content again; empty if each could."""
     if len(content) <= LARGEST_FILE_BYTES:
@@ -307,10 +309,6 @@ def check_size(path: Path, content: bytes) -> None:
     fault = size_fault(content)
     if fault:
         raise OSError(None, f"{fault}; nothing was written", str(path))
-
-
-def not_awaited(descriptor: int) -> None:
-    """For files that are made again if a power cut damages them: nothing is awaited."""
 
 
 def draft_of(path: Path) -> Path:

@@ -209,7 +209,8 @@ def _year_first(numbers: Sequence[str]) -> Day:
 def _day_or_month_first(numbers: Sequence[str], folded: str, order: str) -> Day:
     first, second, year = numbers
     if "-" in folded and len(year) == 2:
-        raise ValueError  # 24-05-03 may begin with a year
+        # 24-05-03 may begin with a year.
+        raise ValueError
     # A date with dots has the day first in every country.
     if order == "mdy" and "." not in folded:
         return _full_year(year), int(first), int(second)

@@ -1,10 +1,8 @@
 """Faults of an import from Google: one sentence each, with the way on.
 
-This module is pure.
-
 No sentence has a key, a token, a request's address or a review's words. What Google
 says itself is repeated for one status alone, since it has the address where to enable
-an API.
+an API. This module is pure.
 
 Sections: the fault - statuses that end an import - what the owner has to settle.
 """

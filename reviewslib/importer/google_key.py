@@ -1,7 +1,7 @@
 """The key to Google's API: an "authorized user" file, and the login that writes it.
 
-The file has mode 0600, and what is in it stands in no message. The
-login is that of a desktop client (RFC 8252, with PKCE of RFC 7636).
+The file has mode 0600, and what is in it stands in no message. The login is that of a
+desktop client (RFC 8252, with PKCE of RFC 7636).
 
 Sections: the file - the access token - the login.
 """

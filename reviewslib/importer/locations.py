@@ -54,7 +54,8 @@ def _check_that_they_exist(
     """
     entries = stored.entries().values()
     if any(entry.source == "google" and not entry.location for entry in entries):
-        return  # after a loss of the state, they may be of any location
+        # After a loss of the state, they may be of any location.
+        return
     known = _known_locations(stored, exports)
     unknown = [place for place in given if place not in known]
     if not unknown:

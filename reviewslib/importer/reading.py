@@ -143,7 +143,8 @@ def _rest_seconds(path: Path, now: float, settling: Settling) -> float:
     """For how many more seconds a file or folder has to be at rest."""
     newest = max(_changes(path), default=0)
     if newest > now:
-        return 0  # a clock that was ahead would hold the file for ever
+        # A clock that was ahead would hold the file for ever.
+        return 0
     return newest + settling.quiet_seconds - now
 
 
@@ -205,8 +206,7 @@ def _read_file(
     kind = kind_of_first_bytes(content)
     if kind:
         raise no_export(str(path), kind)
-    time = text_of_seconds(changed)
-    return read_csv(data, str(path), time, options, contract)
+    return read_csv(data, str(path), text_of_seconds(changed), options, contract)
 
 
 @contextmanager

@@ -129,7 +129,8 @@ def _is_damage(text: str, match: re.Match[str]) -> bool:
     except UnicodeError:
         return False
     if "\u0250" <= decoded <= "\u02ff":
-        return False  # letters of phonetics: rather «CAFÉ»
+        # Letters of phonetics: rather «CAFÉ».
+        return False
     # The closing quotation mark after a word in capitals, as in “MAÇÔ.
     before = text[match.start() - 1 : match.start()]
     return not (before.isupper() and match[0][-1] in CLOSING)
