@@ -69,12 +69,6 @@ def read_sources(contract: Contract, contents: Contents) -> Sources:
     )
 
 
-def _as_written(content: bytes | None) -> dict[str, Json]:
-    """The document of a checked file, without defaults; empty for an absent file."""
-    document: dict[str, Json] = decode(content or EMPTY)
-    return document
-
-
 # ---- Counting ----
 
 
@@ -91,12 +85,12 @@ def is_wanted(contents: Contents) -> bool:
 
     It does where mentions are listed, or insights.json was counted before. Counting
     also deletes the annotations of removed reviews, so annotations.json alone is reason
-    enough.
+    enough. The insights.json has been checked.
     """
     for file in (EDITORIAL_FILE, ANNOTATIONS_FILE):
         if contents[file] is not None:
             return True
-    return insights.is_counted(_as_written(contents[INSIGHTS_FILE]))
+    return insights.is_counted(decode(contents[INSIGHTS_FILE] or EMPTY))
 
 
 def count(contract: Contract, contents: Contents, now: datetime) -> Count:

@@ -31,11 +31,11 @@ from reviewslib.dataset.vocabulary import ENTITY_KINDS
 from reviewslib.faults import BadData
 from reviewslib.importer import erasure
 from reviewslib.importer.data_directory import (
-    check_size,
-    content_of,
+    check_stored_size,
     copies_in,
     delete_copies,
     read_stored,
+    stored_content,
     write_import,
     write_newest_export,
 )
@@ -144,8 +144,7 @@ def _check_that_no_file_was_refused(found: Found) -> None:
     """Raises FilesRefused."""
     number = len(found.refused)
     if number:
-        refused = number_of("file", number)
-        raise FilesRefused(f"{refused} refused, and nothing removed.")
+        raise FilesRefused(f"{number_of('file', number)} refused, and nothing removed.")
 
 
 def _write_what_changed(
@@ -162,7 +161,7 @@ def _write_what_changed(
     lines = Lines()
     is_changed = merged.document != stored.document
     if is_changed:
-        check_size(REVIEWS_FILE, reviews)
+        check_stored_size(REVIEWS_FILE, reviews)
         # Insights that are counted again in a moment are not worth a warning.
         is_counted = counting.is_wanted(counted_contents(options))
         insights = None if is_counted else stored.insights
@@ -274,14 +273,16 @@ def _lines_to_forget(options: Options, stored: Stored) -> tuple[Lines, Lines]:
 
 def counted_contents(options: Options) -> dict[str, bytes | None]:
     """The contents of the files from which insights are counted. Raises BadData."""
-    return {name: content_of(options.data / name) for name in counting.COUNTED_FILES}
+    return {
+        name: stored_content(options.data / name) for name in counting.COUNTED_FILES
+    }
 
 
 def _count_alone(options: Options, contract: Contract, stored: Stored) -> Lines:
     """The report of a count without an import. Raises BadData."""
     if not stored.document:
         raise refused(REVIEWS_FILE, f"no such file in {options.data}")
-    return count(options, contract, counted_contents(options))
+    return count_insights(options, contract, counted_contents(options))
 
 
 def _count_again(
@@ -294,14 +295,16 @@ def _count_again(
     """
     contents = counted_contents(options) | {REVIEWS_FILE: reviews}
     if counting.is_wanted(contents):
-        yield count(options, contract, contents)
+        yield count_insights(options, contract, contents)
 
 
-def count(options: Options, contract: Contract, contents: counting.Contents) -> Lines:
+def count_insights(
+    options: Options, contract: Contract, contents: counting.Contents
+) -> Lines:
     """Make insights.json from the contents of the data files. Raises BadData."""
     new, insights, lines = counting.count(contract, contents, datetime.now(UTC))
     for name, content in new.items():
-        check_size(name, content)
+        check_stored_size(name, content)
     if not options.dry_run:
         for name, content in new.items():
             files.write(options.data / name, content)

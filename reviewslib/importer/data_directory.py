@@ -45,15 +45,15 @@ def read_stored(directory: Path, contract: Contract, *, is_import: bool) -> Stor
 
     Raises BadData, also if an import would change the sample.
     """
-    contents = {name: content_of(directory / name) for name in DATA_FILES}
+    contents = {name: stored_content(directory / name) for name in DATA_FILES}
     if is_import:
         for name, content in contents.items():
             _refuse_sample(directory / name, content)
     reviews = contents[REVIEWS_FILE]
     insights = contents[INSIGHTS_FILE]
     digest = hashlib.sha256(reviews or b"").hexdigest()
-    state = content_of(directory / STATE_FILE)
-    draft = content_of(directory / DRAFT_FILE)
+    state = stored_content(directory / STATE_FILE)
+    draft = stored_content(directory / DRAFT_FILE)
     return Stored(
         document=_document(reviews, insights, contract),
         reviews_digest=digest,
@@ -98,7 +98,7 @@ def _refuse_sample(path: Path, content: bytes | None) -> None:
         raise refused(str(path), reason)
 
 
-def content_of(path: Path) -> bytes | None:
+def stored_content(path: Path) -> bytes | None:
     """The content of a file, None without the file. Raises BadData."""
     with reading(path):
         return files.content_of(path)
@@ -112,7 +112,7 @@ def _lines_of(path: Path) -> list[str]:
 def _text(path: Path) -> str:
     """The text of a file, empty without the file. Raises BadData."""
     try:
-        return (content_of(path) or b"").decode("utf-8-sig")
+        return (stored_content(path) or b"").decode("utf-8-sig")
     except UnicodeError:
         raise refused(path.name, "not UTF-8") from None
 
@@ -130,10 +130,10 @@ def write_import(
     """
     digest = stored.reviews_digest
     if reviews:
-        check_size(REVIEWS_FILE, reviews)
+        check_stored_size(REVIEWS_FILE, reviews)
         digest = hashlib.sha256(reviews).hexdigest()
     draft = encoded_state(replace(merged.state, reviews_digest=digest))
-    check_size(STATE_FILE, draft)
+    check_stored_size(STATE_FILE, draft)
     # They come first, since they apply to the old reviews and to the new ones.
     _append_lines(directory / SUPPRESSED_FILE, merged.suppressed)
     _append_lines(directory / REDACTED_FILE, stored.redactions)
@@ -149,15 +149,15 @@ def write_import(
 
 def write_newest_export(directory: Path, stored: Stored, time: str) -> None:
     """Write nothing but the moment of the newest export into the state."""
-    state = content_of(directory / STATE_FILE)
-    draft = content_of(directory / DRAFT_FILE)
+    state = stored_content(directory / STATE_FILE)
+    draft = stored_content(directory / DRAFT_FILE)
     # Merging has moved the moments in `stored.state`.
     before = read_state(state, draft, stored.reviews_digest)
     content = encoded_state(replace(before, newest_export=time))
     files.write(directory / STATE_FILE, content)
 
 
-def check_size(name: str, content: bytes) -> None:
+def check_stored_size(name: str, content: bytes) -> None:
     """Raises BadData for content that no command could read again."""
     fault = files.size_fault(content)
     if fault:

@@ -21,6 +21,7 @@ from datetime import UTC, tzinfo
 from zoneinfo import ZoneInfo
 
 from reviewslib.dataset.figures import calendar_day
+from reviewslib.dataset.mentions import value_digest
 from reviewslib.importer import recognition
 from reviewslib.importer.dates import in_zone
 from reviewslib.importer.erasure import redacted, suppressed_ids
@@ -97,7 +98,7 @@ class Ledger:
         for id, review in self.before.items():
             entry = self.entries.get(id)
             if entry and entry.written:
-                if entry.written != recognition.review_digest(review):
+                if entry.written != value_digest(review):
                     edited.add(id)
         return edited
 
@@ -290,7 +291,7 @@ class Ledger:
         for id in new:
             del self.reviews[id]
             self.left_out[NOT_TAKEN] += 1
-        if self._may_remove(len(stored), number - len(new)):
+        if self._go_unasked(len(stored), number - len(new)):
             for id in stored:
                 self.removed[reason_to_go].append(described(self.reviews.pop(id)))
             return
@@ -305,7 +306,7 @@ class Ledger:
             advice = "Nothing is removed, since a file was refused."
         self.held.append(f"  {advice}")
 
-    def _may_remove(self, removed: int, number: int) -> bool:
+    def _go_unasked(self, removed: int, number: int) -> bool:
         """Whether so many of a number of reviews go without being asked about."""
         if removed == 0:
             return True
@@ -345,7 +346,7 @@ class Ledger:
     def seal(self) -> None:
         """Remember each review as it is written, to know later what was edited."""
         for id in self.reviews.keys() & self.entries.keys():
-            self.entries[id].written = recognition.review_digest(self.reviews[id])
+            self.entries[id].written = value_digest(self.reviews[id])
 
 
 def _in_order(exports: Sequence[Export]) -> list[list[Record]]:

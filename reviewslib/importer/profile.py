@@ -9,12 +9,13 @@ Sections: following - the members - hours.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from reviewslib.dataset.contract import Contract
-from reviewslib.dataset.strict_json import Json, Object, encode
+from reviewslib.dataset.mentions import value_digest
+from reviewslib.dataset.reviews import WEEK
+from reviewslib.dataset.strict_json import Json, Object
 from reviewslib.importer.google_faults import odd_answer
 from reviewslib.importer.google_shapes import list_in, object_in, objects_in, text_in
 from reviewslib.importer.texts import clean, clean_line
@@ -53,7 +54,7 @@ def follow(
             followed.lines.append(f"Google's {member} of the business is left out")
             continue
         followed.business[member] = value
-        followed.digests[member] = _digest(value)
+        followed.digests[member] = value_digest(value)
         if value != old:
             changed.append(member)
     if changed:
@@ -71,7 +72,7 @@ def language_offer(business: Mapping[str, Json], profile: Object) -> list[str]:
 
 def _may_follow(member: str, value: Json, digests: Mapping[str, str]) -> bool:
     if member in digests:
-        return _digest(value) == digests[member]
+        return value_digest(value) == digests[member]
     return _is_unfilled(value)
 
 
@@ -96,10 +97,6 @@ def _is_refused(
     candidate = {"business": {**business, member: value}, "reviews": []}
     paths = [path for path, _ in contract.reviews_file.violations(candidate)]
     return any(path[:2] == ("business", member) for path in paths)
-
-
-def _digest(value: Json) -> str:
-    return hashlib.sha256(encode(value)).hexdigest()[:16]
 
 
 # ---- The members ----
@@ -158,16 +155,7 @@ def _text(holder: Object, key: str) -> str | None:
 
 # ---- Hours ----
 
-DAYS = (
-    "Monday",
-    "Tuesday",
-    "Wednesday",
-    "Thursday",
-    "Friday",
-    "Saturday",
-    "Sunday",
-)
-DAYS_AT_GOOGLE = {day.upper(): day for day in DAYS}
+DAYS_AT_GOOGLE = {day.upper(): day for day in WEEK}
 
 
 def hours_of(periods: Iterable[Object]) -> Json:
@@ -182,7 +170,7 @@ def hours_of(periods: Iterable[Object]) -> Json:
             days.append(day)
     entries = list[Json]()
     for (opens, closes), days in days_by_hours.items():
-        ordered = sorted(days, key=DAYS.index)
+        ordered = sorted(days, key=WEEK.index)
         entries.append({"days": ordered, "opens": opens, "closes": closes})
     return entries or None
 

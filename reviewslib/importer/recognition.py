@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import date, timedelta
 from itertools import count
 
-from reviewslib.dataset.strict_json import Object, encode
+from reviewslib.dataset.strict_json import Object
 from reviewslib.dataset.text import fold
 from reviewslib.importer.dates import DateFormat, read_date
 from reviewslib.importer.exports import Record
@@ -40,11 +40,6 @@ def digest(*lines: str) -> str:
 def row_text_digest(review: Object | None) -> str:
     """The digest by which the texts of rows are compared."""
     return digest("text", (review or {}).get("text") or "")[:TEXT_DIGITS]
-
-
-def review_digest(review: Object) -> str:
-    """The digest by which a review is compared with what was written of it."""
-    return hashlib.sha256(encode(review)).hexdigest()[:TEXT_DIGITS]
 
 
 def author_digest(author: str) -> str:

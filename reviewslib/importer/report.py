@@ -16,7 +16,7 @@ from reviewslib.dataset.reading import REVIEWS_FILE
 from reviewslib.faults import printable
 from reviewslib.importer.exports import Export, ReviewInFile
 from reviewslib.importer.ledger import Ledger, described, named
-from reviewslib.importer.recognition import digest
+from reviewslib.importer.recognition import TEXT_DIGITS, digest
 from reviewslib.terminal import number_of
 
 # ---- Lines ----
@@ -46,7 +46,7 @@ def make_report(
     said = list[str]()
     for line in _once(ledger, exports):
         # Names of files may have bytes that are no UTF-8.
-        mark = digest("said", printable(line))[:16]
+        mark = digest("said", printable(line))[:TEXT_DIGITS]
         said.append(mark)
         if mark not in before:
             lines.append(line)
