@@ -9,6 +9,7 @@ Sections: the template - messages - the language, as CLDR has it - the reader.
 import re
 from collections import Counter
 from collections.abc import Callable
+from difflib import SequenceMatcher
 from pathlib import Path
 
 import pytest
@@ -167,6 +168,40 @@ def test_the_document_names_the_language(tag: str) -> None:
     text = (ROOT / "docs" / "translating.md").read_text(encoding="utf-8")
 
     assert str(Locale.parse(tag, sep="-").english_name) in text
+
+
+# A message, one that says the opposite, and one that has words of the first. Other
+# opposites are too short, or have no such third.
+OPPOSITES = [
+    ("Praise", "Criticism", "praise"),
+    ("Answered", "Not answered", "answered"),
+    ("Stars, at least", "Stars, at most", "at least %(value)s stars"),
+    ("Last", "First", "Page %(page)s, the last one"),
+]
+# Where a language has other words in the third.
+OTHER_WORDS = {("de", "Stars, at least")}
+
+
+def likeness(one: str, other: str) -> float:
+    """How much two texts have in common, whatever their case."""
+    return SequenceMatcher(None, one.casefold(), other.casefold()).ratio()
+
+
+@each_catalogue
+@pytest.mark.parametrize(
+    ("message", "opposite", "related"), OPPOSITES, ids=[pair[0] for pair in OPPOSITES]
+)
+def test_opposites_are_not_exchanged(
+    tag: str, message: str, opposite: str, related: str
+) -> None:
+    translations = language_of(tag).catalogue.translations
+
+    (said,), (opposite_said,), (related_said,) = (
+        translations[english] for english in (message, opposite, related)
+    )
+
+    is_likelier = likeness(said, related_said) > likeness(opposite_said, related_said)
+    assert is_likelier is ((tag, message) not in OTHER_WORDS)
 
 
 # ---- The language, as CLDR has it ----
