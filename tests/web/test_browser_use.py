@@ -31,9 +31,84 @@ SIGNS = """(signs => new Set(signs).size == 3 &&
 NO_GAP = """(tops => tops.every((top, at) => at == 0 || top > tops[at - 1] && top - tops[at - 1] < %d))(
     ['h1', '.lead', '.search', 'main section'].map(selector => box(selector).top))"""
 STARS = "style('.rating-panel .stars').color == style('.score').color"
+# What is drawn from left to right, seen in a mirror.
+MIRRORED = "'matrix(-1, 0, 0, 1, 0, 0)'"
+BARS_HAVE_OUTLINES = "style('.bar').borderTopStyle == 'solid'"
+# Of all texts that a customer or the business wrote in several lines.
+LINES_ARE_KEPT = """(texts => texts.length > 1 &&
+    texts.every(text => getComputedStyle(text).whiteSpace == 'pre-line'))(
+    all('p.customer-words, .reply-text, .policy, .details, .summary'))"""
+MARKS_ARE_SEEN = (
+    "style('mark').backgroundColor != style('mark').color && "
+    "style('mark').backgroundColor != 'rgba(0, 0, 0, 0)'"
+)
+QUOTED = """['open', 'close'].every((kind, at) => getComputedStyle(
+    all('.pull-quote p')[0], ['::before', '::after'][at]).content == kind + '-quote')"""
+SOFT_TEXT_IS_LIGHT = (
+    "style('.when').color.match(/[0-9]+/g).reduce((sum, part) => sum + +part, 0) > 500"
+)
 LAYOUT: dict[str, tuple[str, str, int, dict[str, str], str]] = {
     "forced colours leave signs": ("sample", "/", 1440, FORCED, SIGNS),
     "forced colours leave stars": ("sample", "/", 1440, FORCED, STARS),
+    "forced colours leave bars": ("sample", "/", 1440, FORCED, BARS_HAVE_OUTLINES),
+    "a text keeps its lines": ("sample", "/", 1440, {}, LINES_ARE_KEPT),
+    "a text in the frame keeps its lines": (
+        "sample",
+        "/embed?limit=10",
+        1440,
+        {},
+        LINES_ARE_KEPT,
+    ),
+    "words that were found are marked": (
+        "sample",
+        "/reviews?query=back",
+        1440,
+        {},
+        MARKS_ARE_SEEN,
+    ),
+    "a quotation has its marks": ("sample", "/", 1440, {}, QUOTED),
+    "a click selects a whole command": (
+        "sample",
+        "/",
+        1440,
+        {},
+        "style('pre').userSelect == 'all'",
+    ),
+    "stars fill from the right in Hebrew": (
+        "hebrew",
+        "/",
+        1440,
+        {},
+        f"['.stars', '.bar'].every(drawing => style(drawing).transform == {MIRRORED})",
+    ),
+    "stars of a frame fill from the right in Hebrew": (
+        "hebrew",
+        "/embed",
+        1440,
+        {},
+        f"style('.stars').transform == {MIRRORED}",
+    ),
+    "time runs to the right in Hebrew, too": (
+        "hebrew",
+        "/",
+        1440,
+        {},
+        "style('.chart').direction == 'ltr'",
+    ),
+    "all text of a dark frame is light": (
+        "sample",
+        "/embed?theme=dark",
+        1440,
+        {},
+        SOFT_TEXT_IS_LIGHT,
+    ),
+    "all text of a frame that adapts is light in the dark": (
+        "sample",
+        "/embed?theme=auto",
+        1440,
+        {"prefers_color_scheme": "dark"},
+        SOFT_TEXT_IS_LIGHT,
+    ),
     "a short page fills a screen": (
         "sample",
         "/nothing",
@@ -118,6 +193,14 @@ def test_the_tab_key_begins_at_a_skip_link_and_its_focus_is_visible(
     for _ in range(4):
         browser.press(Keys.TAB)
         assert browser.value("style(':focus').outlineStyle") != "none"
+
+
+def test_the_focus_in_a_frame_is_visible(browser: Browser, service_of: Start) -> None:
+    browser.open(service_of("sample") + "/embed")
+
+    browser.press(Keys.TAB)
+
+    assert browser.value("style(':focus').outlineStyle") != "none"
 
 
 MAX_TABS = 60  # more than the page has targets before its first review
