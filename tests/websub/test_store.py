@@ -593,11 +593,12 @@ def test_a_replaced_store_is_locked_and_the_other_one_is_not(
     opened(tmp_path / "other").close()
 
 
-def test_a_store_that_was_deleted_is_made_anew(tmp_path: Path) -> None:
-    with closing(opened(tmp_path)) as store:
-        # given a hub whose file somebody has deleted
-        for path in tmp_path.glob(f"{STORE_FILE_NAME}*"):
-            path.unlink()
+def test_a_store_that_was_taken_away_is_made_anew(tmp_path: Path) -> None:
+    state_dir = tmp_path / "state"
+    with closing(opened(state_dir)) as store:
+        # given a hub whose file somebody has moved elsewhere, but not its directory
+        for path in state_dir.glob(f"{STORE_FILE_NAME}*"):
+            path.rename(tmp_path / path.name)
 
         # when it looks again
         store.keep_open()
