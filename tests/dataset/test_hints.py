@@ -194,7 +194,9 @@ def test_the_words_of_a_value_lead_to_at_most_two_questions(
 
 
 def test_a_question_with_words_of_two_values_is_named_once() -> None:
-    found = hints_of(FittingQuestion, query="radio", mentions_service="radio music")
+    found = hints_of(
+        FittingQuestion, mentions_technician="radio", mentions_service="radio music"
+    )
 
     assert [asdict(hint)["question"] for hint in found] == ["Is there music?"]
 
