@@ -100,11 +100,18 @@ def exchange(
     # A ValueError is about an address of a proxy, which may have a password.
     except (OSError, HTTPException, ValueError) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        kind = type(reason).__name__ if isinstance(reason, Exception) else "no network"
         raise no_answer(
-            f"Google cannot be reached ({kind}); check the network of this machine, "
-            "and HTTPS_PROXY if it needs a proxy."
+            f"Google cannot be reached ({_words_of(reason)}); check the network of "
+            "this machine, and HTTPS_PROXY if it needs a proxy."
         ) from None
+
+
+def _words_of(reason: object) -> str:
+    """What the system says of a failed connection, without an address of a proxy."""
+    # The words of other errors may quote that address.
+    if isinstance(reason, OSError) and reason.strerror:
+        return reason.strerror
+    return type(reason).__name__ if isinstance(reason, Exception) else "no network"
 
 
 def _response(status: int, fields: HTTPMessage, content: bytes) -> GoogleResponse:

@@ -88,7 +88,7 @@ def test_no_other_certificate_is_trusted(shop, environment):
     status, errors = shop.failed()
     # then
     assert status == EXIT_FAILURE
-    assert "SSLCertVerificationError" in errors
+    assert "certificate verify failed" in errors
 
 
 def test_through_the_proxy_google_s_four_hosts_alone_are_asked(
@@ -177,6 +177,17 @@ def test_a_google_that_says_nothing_is_not_waited_for_without_end(monkeypatch):
             google_http.exchange(url, {})
     # then
     assert "Google cannot be reached (TimeoutError)" in str(fault.value)
+
+
+def test_a_google_that_refuses_is_told_in_the_words_of_the_system():
+    # given
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/"
+    # when
+    with pytest.raises(GoogleFault) as fault:
+        google_http.exchange(url, {})
+    # then
+    assert "Google cannot be reached (Connection refused)" in str(fault.value)
 
 
 def test_a_list_has_at_most_10_000_pages():
