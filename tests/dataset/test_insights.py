@@ -1,8 +1,7 @@
 """Counted insights follow their definitions, and nothing that the owner wrote is lost.
 
 Sections: plain definition, for reviews whose text is "Hana" or absent - the sample -
-document - mentions, examples and phrases - what the owner writes - annotations -
-validation.
+document - mentions, examples and phrases - what the owner writes - annotations.
 """
 
 import json
@@ -14,7 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lab import small_files as small
-from lab.small_files import CONTRACT, Object
+from lab.counted_reviews import (
+    VOCABULARY,
+    annotated,
+    praise,
+    rated,
+    texted,
+    verified,
+)
+from lab.small_files import Object
 
 from reviewslib.dataset import editorial_rules, insights, mentions, vocabulary
 from reviewslib.dataset.insights import (
@@ -24,87 +31,34 @@ from reviewslib.dataset.insights import (
     compute_insights,
 )
 from reviewslib.dataset.mentions import value_digest
-from reviewslib.dataset.reviews import served_reviews
 from reviewslib.dataset.vocabulary import ENTITY_KINDS
 
 SENTIMENTS = ["positive", "neutral", "negative"]
-VOCABULARY: Object = {
-    "aspects": [{"id": "price", "label": "Price"}, {"id": "wait", "label": "Waiting"}],
-    "topics": [{"id": "desk", "label": "Desk"}],
-    "entities": {
-        "technicians": [{"id": "hana", "label": "Hana I.", "aliases": ["Hana"]}]
-    },
-}
-
-
-def verified(*reviews: Object) -> list[Any]:
-    """Reviews as they are served."""
-    return served_reviews(
-        CONTRACT.reviews_file.complete(small.a_file(*reviews))["reviews"], {}
-    )
-
-
-def rated(*ratings: float, **members: Any) -> list[Any]:
-    """Reviews of so many stars, newest first, with the ids 999, 998 and so on."""
-    return verified(
-        *(
-            small.review(f"{999 - n}", rating=stars, **members)
-            for n, stars in enumerate(ratings)
-        )
-    )
-
-
-def texted(*texts: str | None, stars: float = 5) -> list[Any]:
-    """Reviews with these texts, as `rated`."""
-    return [
-        review | {"text": text}
-        for review, text in zip(rated(*[stars] * len(texts)), texts, strict=True)
-    ]
 
 
 def technician(reviews: list[Any], **members: Any) -> Object:
     """The entry of a person with these members, counted in `reviews`."""
-    editorial = {
-        "entities": {"technicians": [{"id": "hana", "label": "Hana I."} | members]}
-    }
+    entry = {"id": "hana", "label": "Hana I."} | members
+    editorial = {"entities": {"technicians": [entry]}}
     (person,) = compute_insights(reviews, editorial)["entities"]["technicians"]
     return person
 
 
 def price(reviews: list[Any], *lists: Object) -> Object:
     """The entry of the aspect `price` after the model said these lists of `reviews`."""
-    entry, _ = compute_insights(reviews, VOCABULARY, annotated(reviews, *lists))[
-        "aspects"
-    ]
+    document = compute_insights(reviews, VOCABULARY, annotated(reviews, *lists))
+    entry, _ = document["aspects"]
     return entry
-
-
-def praise(
-    aspect: str = "price", sentiment: str = "positive", phrase: str | None = None
-) -> Object:
-    return {"id": aspect, "sentiment": sentiment, "phrase": phrase}
-
-
-def annotated(reviews: list[Any], *lists: Object, keys: Any = None) -> Object:
-    """An AnnotationsFile in which the model m read these reviews, with these lists."""
-    annotations = {
-        review["id"]: {
-            "text_digest": mentions.text_digest(review),
-            "vocabulary": "v",
-            "model": "m",
-        }
-        | members
-        for review, members in zip(reviews, lists, strict=True)
-    }
-    asked = vocabulary.entry_keys(VOCABULARY) if keys is None else keys
-    return {"vocabularies": {"v": asked}, "reviews": annotations}
 
 
 # ---- Plain definition, for reviews whose text is "Hana" or absent ----
 
 
 def mean(figures: Sequence[float]) -> float | None:
-    return round(sum(figures) / len(figures), 2) + 0.0 if figures else None
+    if not figures:
+        return None
+    # Never -0.0.
+    return round(sum(figures) / len(figures), 2) + 0.0
 
 
 def percent(part: int, total: int) -> float | None:
@@ -112,7 +66,11 @@ def percent(part: int, total: int) -> float | None:
 
 
 def of_stars(stars: float) -> str:
-    return "positive" if stars >= 4 else "negative" if stars <= 2 else "neutral"
+    if stars >= 4:
+        return "positive"
+    if stars <= 2:
+        return "negative"
+    return "neutral"
 
 
 def items(said: Object, kind: str) -> list[Any]:
@@ -120,48 +78,53 @@ def items(said: Object, kind: str) -> list[Any]:
     if said["by_hand"].get(kind) is not None:
         return said["by_hand"][kind]
     found = said["by_model"].get(kind) or []
-    if kind == "technicians":
-        return ["Hana I."] if "hana" in found or said["text"] == "Hana" else []
-    return found
+    if kind != "technicians":
+        return found
+    if "hana" in found or said["text"] == "Hana":
+        return ["Hana I."]
+    return []
 
 
 def score(said: Object) -> float:
     by_hand = said["by_hand"].get("score")
-    return (said["rating"] - 3) / 2 if by_hand is None else by_hand
+    if by_hand is not None:
+        return float(by_hand)
+    return float(said["rating"] - 3) / 2
 
 
-def aspect_figures(all_said: list[Object], id: str) -> Object:
-    sentiments = []
-    for said in all_said:
-        mentions = {
-            item["sentiment"] for item in items(said, "aspects") if item["id"] == id
-        }
-        different = mentions - {"neutral"}
-        sentiments += (
-            [different.pop() if len(different) == 1 else "neutral"] if mentions else []
-        )
-    positive, neutral, negative = map(sentiments.count, SENTIMENTS)
-    counts = {
+def judgement(said: Object, aspect: str) -> str:
+    """How a review judges an aspect, empty if it does not mention it."""
+    listed = items(said, "aspects")
+    sentiments = {item["sentiment"] for item in listed if item["id"] == aspect}
+    if not sentiments:
+        return ""
+    different = sentiments - {"neutral"}
+    return different.pop() if len(different) == 1 else "neutral"
+
+
+def aspect_figures(all_said: list[Object], aspect: str) -> Object:
+    judgements = [judgement(said, aspect) for said in all_said]
+    positive, neutral, negative = map(judgements.count, SENTIMENTS)
+    number = positive + neutral + negative
+    return {
+        "mention_count": number,
         "positive_count": positive,
         "neutral_count": neutral,
         "negative_count": negative,
+        "positive_pct": percent(positive, number),
+        "score": mean([1] * positive + [0] * neutral + [-1] * negative),
     }
-    average = mean([1] * positive + [0] * neutral + [-1] * negative)
-    shares = {"positive_pct": percent(positive, len(sentiments)), "score": average}
-    return {"mention_count": len(sentiments)} | counts | shares
 
 
 def figures(all_said: list[Object], kind: str, name: str) -> Object:
-    mentions = [said for said in all_said if name in items(said, kind)]
-    rating = (
-        {"average_rating": mean([said["rating"] for said in mentions])}
-        if kind != "topics"
-        else {}
-    )
-    return {
-        "mention_count": len(mentions),
-        "score": mean([*map(score, mentions)]),
-    } | rating
+    mentioning = [said for said in all_said if name in items(said, kind)]
+    found: Object = {
+        "mention_count": len(mentioning),
+        "score": mean([*map(score, mentioning)]),
+    }
+    if kind != "topics":
+        found["average_rating"] = mean([said["rating"] for said in mentioning])
+    return found
 
 
 ASPECTS = st.builds(
@@ -277,47 +240,55 @@ WRITTEN: Object = json.loads((small.ROOT / "data" / "insights.json").read_bytes(
 OWN = {key: value for key, value in WRITTEN.items() if key not in COUNTED_KEYS}
 
 
-def test_the_sample_has_no_stale_reference_and_nothing_to_read() -> None:
-    assert not [
-        *editorial_rules.name_violations(OWN),
-        *editorial_rules.stale_references(SAMPLE, OWN),
-    ]
-    assert not [
-        *mentions.left_out(SAMPLE, OWN, {}),
-        *mentions.unread_reviews(SAMPLE, OWN, {}),
-    ]
+def test_no_name_of_the_sample_is_that_of_two_entries() -> None:
+    assert not list(editorial_rules.name_violations(OWN))
+
+
+def test_what_the_sample_quotes_and_names_is_in_its_reviews() -> None:
+    assert not list(editorial_rules.stale_references(SAMPLE, OWN))
+
+
+def test_nothing_of_the_sample_is_left_out() -> None:
+    assert not list(mentions.left_out(SAMPLE, OWN, {}))
+
+
+def test_nothing_of_the_sample_is_still_to_be_read() -> None:
+    assert not mentions.unread_reviews(SAMPLE, OWN, {})
 
 
 def test_counting_the_sample_with_its_own_figures_changes_nothing() -> None:
     stamps = {key: WRITTEN[key] for key in ("version", "generated_at")}
-    assert compute_insights(SAMPLE, OWN) | stamps == WRITTEN | {
-        "model": COUNTED + FROM_NAMES
-    }
+
+    document = compute_insights(SAMPLE, OWN) | stamps
+
+    assert document == WRITTEN | {"model": COUNTED + FROM_NAMES}
+
+
+def bare(entries: list[Object]) -> list[Object]:
+    """Entries in another order, without figures and samples."""
+    return [{"id": entry["id"], "label": entry["label"]} for entry in reversed(entries)]
+
+
+def figures_of_entries(document: Object) -> list[Object]:
+    """All entries of insights in their order, without samples and summaries."""
+    chosen = {"top_phrases", "example_review_ids", "summary"}
+    found = list[Object]()
+    for _, entry in vocabulary.entries_in(document):
+        found.append({key: entry[key] for key in entry.keys() - chosen})
+    return found
 
 
 def test_the_sample_counted_from_its_own_annotations_has_its_own_figures() -> None:
-    def bare(entries: list[Object]) -> list[Object]:
-        return [
-            {"id": entry["id"], "label": entry["label"]} for entry in reversed(entries)
-        ]
-
-    def counted(document: Object) -> list[Any]:
-        entries = [
-            document["aspects"],
-            document["topics"],
-            *map(document["entities"].get, ENTITY_KINDS),
-        ]
-        chosen = {"top_phrases", "example_review_ids", "summary"}
-        return [
-            [{key: entry[key] for key in entry.keys() - chosen} for entry in kind]
-            for kind in entries
-        ]
-
-    editorial = OWN | {kind: bare(WRITTEN[kind]) for kind in ("aspects", "topics")}
-    editorial["entities"] = {
-        kind: bare(entries) for kind, entries in WRITTEN["entities"].items()
+    entities = WRITTEN["entities"].items()
+    editorial = OWN | {
+        "aspects": bare(WRITTEN["aspects"]),
+        "topics": bare(WRITTEN["topics"]),
+        "entities": {kind: bare(entries) for kind, entries in entities},
     }
-    assert counted(compute_insights(SAMPLE, editorial)) == counted(WRITTEN)
+
+    document = compute_insights(SAMPLE, editorial)
+
+    assert figures_of_entries(document) == figures_of_entries(WRITTEN)
 
 
 # ---- Document ----
@@ -403,12 +374,21 @@ def test_a_score_of_stars_has_two_decimals(stars: float, score: float) -> None:
     assert document["per_review"]["999"]["score"] == score
 
 
-def test_every_month_between_the_first_and_the_last_is_there() -> None:
-    dates = {"0002-02-28T23:59:59-08:00": 5, "0001-12-31": 3.5, "0001-12-02": 2}
-    document = compute_insights(
-        verified(*(small.review(d, date=d, rating=dates[d]) for d in dates))
-    )
+def of_three_days() -> list[Any]:
+    stars = {"0002-02-28T23:59:59-08:00": 5, "0001-12-31": 3.5, "0001-12-02": 2}
+    reviews = [small.review(day, date=day, rating=stars[day]) for day in stars]
+    return verified(*reviews)
+
+
+def test_the_range_of_dates_is_of_days_as_they_are_written() -> None:
+    document = compute_insights(of_three_days())
+
     assert document["date_range"] == {"earliest": "0001-12-02", "latest": "0002-02-28"}
+
+
+def test_every_month_between_the_first_and_the_last_is_there() -> None:
+    document = compute_insights(of_three_days())
+
     assert document["temporal"]["monthly"] == [
         {"month": "0001-12", "review_count": 2, "average_rating": 2.75, "score": -0.12},
         {"month": "0002-01", "review_count": 0, "average_rating": None, "score": None},
@@ -440,12 +420,10 @@ def of_two_years(late: list[float], early: list[float]) -> list[Any]:
     late_days = ["2026-10-31", *["2025-11-01"] * (len(late) - 1)]
     early_days = [["2025-10-31", "2024-11-01"][n % 2] for n in range(len(early))]
     dated = zip([*late, *early], [*late_days, *early_days], strict=True)
-    return verified(
-        *(
-            small.review(f"{n}", rating=stars, date=day)
-            for n, (stars, day) in enumerate(dated)
-        )
-    )
+    reviews = list[Object]()
+    for n, (stars, day) in enumerate(dated):
+        reviews.append(small.review(f"{n}", rating=stars, date=day))
+    return verified(*reviews)
 
 
 @pytest.mark.parametrize(("late", "early", "trend"), TRENDS)
@@ -500,13 +478,14 @@ EXAMPLES = [
 def test_examples_are_the_newest_long_reviews_and_a_negative_one(
     mentions: str, chosen: str
 ) -> None:
+    texts = {"L": LONG, "S": SHORT}
     pairs = mentions.split()
-    reviews = texted(*(LONG if text == "L" else SHORT for _, text in pairs))
-    reviews = [
-        review | {"rating": int(stars)}
-        for review, (stars, _) in zip(reviews, pairs, strict=True)
-    ]
+    reviews = rated(*(int(stars) for stars, _ in pairs))
+    for review, (_, length) in zip(reviews, pairs, strict=True):
+        review["text"] = texts[length]
+
     examples = technician(reviews, aliases=["Hana"])["example_review_ids"]
+
     assert examples == [reviews[int(position)]["id"] for position in chosen]
 
 
@@ -530,13 +509,14 @@ def test_phrases_are_the_most_frequent_and_one_of_the_minority(
     mentions: str, phrases: str
 ) -> None:
     sentiments = {"+": "positive", "0": "neutral", "-": "negative"}
-    lists = [
-        {"aspects": [praise("price", sentiments[sign], phrase)]}
-        for sign, phrase in mentions.split()
-    ]
-    assert price(texted(*["abcdeA"] * len(lists)), *lists)["top_phrases"] == list(
-        phrases
-    )
+    lists = list[Object]()
+    for sign, phrase in mentions.split():
+        lists.append({"aspects": [praise("price", sentiments[sign], phrase)]})
+    reviews = texted(*["abcdeA"] * len(lists))
+
+    entry = price(reviews, *lists)
+
+    assert entry["top_phrases"] == list(phrases)
 
 
 # ---- What the owner writes ----
@@ -594,32 +574,59 @@ def test_an_entry_without_figures_is_counted_and_keeps_what_it_has(
     assert person == {"id": "hana", "label": "Hana I.", **HANA_COUNTED, **shown}
 
 
-def test_what_a_person_wrote_is_kept_but_for_what_is_counted() -> None:
-    of_reviews = {
-        "999": {"own": None, "aspects": [{"id": "x", "sentiment": "neutral"}]},
-        "gone": {"score": 1},
-    }
-    by_hand = {
-        "summary": "",
-        "topics": [{"id": "t", "label": "T"}],
-        "own": {"a": [1]},
-        "pull_quote": None,
-    }
-    proposed = {"proposed_summary": "x", "proposed_entities": VOCABULARY["entities"]}
-    wrong = dict.fromkeys(COUNTED_KEYS, "by hand")
-    assert wrong.keys() == {
-        "version",
-        "generated_at",
-        "counted_digest",
-        *compute_insights([]),
-    } - {*("entities", "per_review")}
-    document = compute_insights(
-        rated(5), by_hand | wrong | proposed | {"per_review": of_reviews}
-    )
-    said = {"score": 1} | {kind: [] for kind in ENTITY_KINDS} | of_reviews["999"]
-    assert document == compute_insights(rated(5), {"entities": None}) | by_hand | {
-        "per_review": {"999": said}
-    }
+OWNED: Object = {
+    "summary": "",
+    "topics": [{"id": "t", "label": "T"}],
+    "own": {"a": [1]},
+    "pull_quote": None,
+}
+
+
+def test_the_keys_that_are_counted_are_those_of_the_document() -> None:
+    stamps = {"version", "generated_at", "counted_digest"}
+    of_nobody = compute_insights([]).keys() - {"entities", "per_review"}
+
+    assert {*COUNTED_KEYS} == stamps | of_nobody
+
+
+def test_what_a_person_wrote_is_kept() -> None:
+    document = compute_insights(rated(5), OWNED)
+
+    assert OWNED.items() <= document.items()
+
+
+@pytest.mark.parametrize(
+    "ignored",
+    [
+        pytest.param(dict.fromkeys(COUNTED_KEYS, "by hand"), id="what is counted"),
+        pytest.param(
+            {"proposed_summary": "x", "proposed_entities": VOCABULARY["entities"]},
+            id="what is proposed",
+        ),
+    ],
+)
+def test_what_a_person_wrote_is_ignored_where_something_else_counts(
+    ignored: Object,
+) -> None:
+    document = compute_insights(rated(5), OWNED | ignored)
+
+    assert document == compute_insights(rated(5), OWNED)
+
+
+def test_entities_that_are_null_are_none() -> None:
+    document = compute_insights(rated(5), {"entities": None})
+
+    assert document == compute_insights(rated(5))
+
+
+def test_lists_by_hand_stand_beside_those_that_are_empty() -> None:
+    lists = {"own": None, "aspects": [{"id": "x", "sentiment": "neutral"}]}
+    by_hand = {"per_review": {"999": lists, "gone": {"score": 1}}}
+
+    document = compute_insights(rated(5), by_hand)
+
+    empty = {kind: [] for kind in ENTITY_KINDS}
+    assert document["per_review"] == {"999": {"score": 1} | empty | lists}
 
 
 # ---- Annotations ----
@@ -669,14 +676,10 @@ def test_a_kind_that_the_owner_lists_for_a_review_has_figures() -> None:
     assert counts(editorial, PARTLY_READ) == [0, 0, 0, None]
 
 
-KEYS = vocabulary.entry_keys(VOCABULARY)
 REVIEWS = rated(5, 4, text="Cheap")
 ANNOTATIONS = annotated(
     REVIEWS, *[{"aspects": [praise()], "technicians": ["hana"], "score": -1}] * 2
 )
-ANNOTATIONS["vocabularies"]["w"] = ["aspects/wait"]
-ANNOTATIONS["reviews"]["gone"] = ANNOTATIONS["reviews"]["999"] | {"vocabulary": "w"}
-CURRENT = ANNOTATIONS["reviews"]["998"]
 EDITED = [REVIEWS[0] | {"text": "Cheap!"}, REVIEWS[1]]
 
 
@@ -715,194 +718,3 @@ def test_insights_name_the_models_that_read() -> None:
 )
 def test_no_model_is_named_where_none_has_read(document: Object) -> None:
     assert insights.language_models(document) == ""
-
-
-@pytest.mark.parametrize(("reviews", "ids"), [(EDITED, ["998"]), ([], [])])
-def test_outdated_annotations_leave_nothing_behind(
-    reviews: list[Any], ids: list[str]
-) -> None:
-    document = mentions.current_annotations(reviews, ANNOTATIONS)
-    assert document == {
-        "vocabularies": {"v": KEYS} if ids else {},
-        "reviews": dict.fromkeys(ids, CURRENT),
-    }
-
-
-@pytest.mark.parametrize(
-    ("said", "keeps"), [({"failed": "cut off"}, True), ({"topics": ["desk"]}, False)]
-)
-def test_a_failed_annotation_keeps_the_earlier_lists_of_the_same_text(
-    said: Object, keeps: bool
-) -> None:
-    lists = dict.fromkeys(["998", "999"], said)
-    document = mentions.extended_annotations(ANNOTATIONS, EDITED, lists, KEYS, "n")
-    new = document["reviews"]["998"]
-    source = {
-        "text_digest": CURRENT["text_digest"],
-        "vocabulary": value_digest(KEYS),
-        "model": "n",
-    }
-    assert new == (CURRENT if keeps else {}) | source | said
-    assert document["reviews"].keys() == ANNOTATIONS["reviews"].keys()
-    assert "aspects" not in document["reviews"]["999"], "its text has changed"
-    assert document["vocabularies"] == ANNOTATIONS["vocabularies"] | {
-        value_digest(KEYS): KEYS
-    }
-    assert mentions.unread_reviews(EDITED, VOCABULARY, document) == []
-
-
-BY_HAND: Object = {"aspects": [], "topics": []}
-UNREAD = [
-    (True, "Cheap", {}),
-    (False, "Cheap", {"lists": {}}),
-    (True, "New", {"lists": {}}),
-    (False, "Cheap", {"lists": {}, "keys": [*KEYS, "topics/removed"]}),
-    (True, "Cheap", {"lists": {}, "keys": KEYS[1:]}),  # an entry is new
-    (False, "Cheap", {"lists": {"failed": "cut off"}}),
-    (True, "Cheap", {"lists": {"failed": "cut off"}, "again": True}),
-    (False, "Cheap", {"lists": {}, "again": True}),
-    (False, " ", {}),
-    (False, None, {}),
-    (False, "Cheap", {"by_hand": BY_HAND | {"technicians": []}}),
-    (True, "Cheap", {"by_hand": BY_HAND | {"services": []}}),
-]
-
-
-@pytest.mark.parametrize(("is_unread", "text", "case"), UNREAD)
-def test_a_review_with_words_is_unread_until_it_was_read_with_every_entry(
-    is_unread: bool, text: str | None, case: Object
-) -> None:
-    reviews = rated(5, text=text)
-    editorial = VOCABULARY | {"per_review": {"999": case.get("by_hand")}}
-    then = rated(5, text="Cheap")
-    annotations = (
-        annotated(then, case["lists"], keys=case.get("keys")) if "lists" in case else {}
-    )
-    unread = mentions.unread_reviews(
-        reviews, editorial, annotations, again=case.get("again", False)
-    )
-    assert unread == (reviews if is_unread else [])
-
-
-def test_unknown_names_and_phrases_are_left_out_and_named_once() -> None:
-    reviews = rated(5, 4, text="Cheap, and fast")
-    lists = {
-        "aspects": [praise(phrase="Cheap"), praise(phrase="cheap"), praise("?")],
-        "topics": ["?"],
-    }
-    annotations = annotated(reviews, lists, lists)
-    editorial = VOCABULARY | {"per_review": {"999": {"technicians": ["Bo"]}}}
-    document = compute_insights(reviews, editorial, annotations)
-    assert document["aspects"][0]["top_phrases"] == ["Cheap"]
-    assert [lists.get("topics") for lists in document["per_review"].values()] == [
-        [],
-        [],
-    ]
-    assert document["per_review"]["998"]["aspects"] == [
-        praise(phrase="Cheap"),
-        {"id": "price", "sentiment": "positive"},
-    ]
-    assert list(mentions.left_out(reviews, editorial, annotations)) == [
-        'aspects: "?" has no entry and is not counted; reviews: 2',
-        'technicians: "Bo" has no entry and is not counted; reviews: 1',
-        'topics: "?" has no entry and is not counted; reviews: 2',
-        'phrases that are not in their review: 2, such as "cheap"',
-    ]
-    assert (
-        list(mentions.left_out(reviews, VOCABULARY, annotated(reviews, {}, {}))) == []
-    )
-
-
-# ---- Validation ----
-
-FIRST = "entities/technicians/0"
-SECOND = "entities/technicians/1"
-PEOPLE = [{"id": "a", "label": "A"}, {"id": "b", "label": "B", "aliases": ["Hana"]}]
-TWO = {"entities": {"technicians": PEOPLE}}
-TAKEN = f" already belongs to /{FIRST}"
-MISPLACED = f"aliases belong to entries of {', '.join(ENTITY_KINDS)} only"
-FAULTS = [
-    (f"{FIRST}/aliases", ["x", " HANA\n"], f"{SECOND}/aliases/0", f'"Hana"{TAKEN}'),
-    (f"{FIRST}/id", "b", f"{SECOND}/id", f'"b"{TAKEN}'),
-    (f"{FIRST}/label", "B", f"{SECOND}/label", f'"B"{TAKEN}'),
-    ("aspects", [{"aliases": ["x"]}], "aspects/0/aliases", MISPLACED),
-    ("entities/products", [{"aliases": []}], "entities/products/0/aliases", MISPLACED),
-    (f"{FIRST}/own", {"aliases": ["x"]}, f"{FIRST}/own/aliases", MISPLACED),
-    ("aliases", None, "aliases", MISPLACED),
-]
-
-
-@pytest.mark.parametrize(("path", "value", "fault_path", "reason"), FAULTS)
-def test_a_name_of_two_entries_and_a_misplaced_alias_are_faults(
-    path: str, value: Any, fault_path: str, reason: str
-) -> None:
-    editorial = small.changed(TWO, small.steps(path), value)
-    assert list(editorial_rules.name_violations(editorial)) == [
-        (tuple(small.steps(fault_path)), reason)
-    ]
-
-
-def test_a_name_may_be_of_two_kinds_and_be_listed_twice() -> None:
-    entries = [{"id": "a", "label": "A", "aliases": ["x", "X"]}]
-    both = {
-        "entities": {
-            "services": entries,
-            "problems": [*entries, {"id": "b", "label": "A"}],
-        }
-    }
-    assert (
-        list(editorial_rules.name_violations(both))
-        == list(editorial_rules.name_violations(TWO))
-        == []
-    )
-
-
-@given(value=small.any_json)
-def test_any_json_document_can_be_validated(value: Any) -> None:
-    for path in ("entities", "entities/technicians", f"{FIRST}/aliases", f"{FIRST}/id"):
-        list(
-            editorial_rules.name_violations(
-                small.changed(TWO, small.steps(path), value)
-            )
-        )
-    list(editorial_rules.name_violations(value))
-
-
-NO_REVIEW = 'no review with the id "y" is served'
-NO_TEXT = '"bad" is in no review'
-STALE = [
-    (
-        f"{FIRST}/example_review_ids",
-        ["999", "y"],
-        f"{FIRST}/example_review_ids/1",
-        NO_REVIEW,
-    ),
-    (f"{FIRST}/top_phrases", ["very good", "bad"], f"{FIRST}/top_phrases/1", NO_TEXT),
-    ("pull_quote", "bad", "pull_quote", NO_TEXT),
-    ("proposed_pull_quote", "bad", "proposed_pull_quote", NO_TEXT),
-    ("faq", [{"question": "?", "review_ids": ["y"]}], "faq/0/review_ids/0", NO_REVIEW),
-    ("per_review", {"999": {}, "y": {"score": 1}}, "per_review/y", NO_REVIEW),
-    ("summary_review_ids", ["999", "y"], "summary_review_ids/1", NO_REVIEW),
-    (
-        "proposed_summary_review_ids",
-        ["999", "y"],
-        "proposed_summary_review_ids/1",
-        NO_REVIEW,
-    ),
-    ("pull_quote", "\u201cVery good\u201d", None, ""),
-    ("own", {"review_ids": [[1], None]}, None, ""),
-    ("entities", None, None, ""),
-]
-
-
-@pytest.mark.parametrize(("path", "value", "stale_path", "reason"), STALE)
-def test_unknown_ids_and_phrases_of_no_review_are_reported(
-    path: str, value: Any, stale_path: str | None, reason: str
-) -> None:
-    reviews = rated(5, text="A \u201cnew\u201d door,\nvery  GOOD")
-    stale = list(
-        editorial_rules.stale_references(
-            reviews, small.changed(TWO, small.steps(path), value)
-        )
-    )
-    assert stale == ([(tuple(small.steps(stale_path)), reason)] if stale_path else [])
