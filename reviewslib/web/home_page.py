@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from reviewslib.dataset import provenance
-from reviewslib.dataset.editorial_rules import unquoted
+from reviewslib.dataset.editorial_rules import QUOTATION_MARKS, unquoted
 from reviewslib.dataset.insights import (
     counts_names,
     is_counted,
@@ -38,6 +38,7 @@ SHOWN_REVIEWS = 12
 LLMS_REVIEWS = 10
 # Characters of the review in the header; "Great!" says nothing beside a rating.
 SHORTEST_LEAD = 20
+OPENING_MARKS = tuple(opening for opening, _ in QUOTATION_MARKS)
 # The day in the example of `/api/reviews/since/` where there is no review.
 EXAMPLE_DAY = "2026-01-01"
 
@@ -63,7 +64,7 @@ def llms_text(site: Site) -> bytes:
 
 
 def _shown(site: Site) -> dict[str, Any]:
-    """The variables that both templates have."""
+    """The variables of both templates; some are for one of them."""
     dataset = site.dataset
     insights = dataset.insights
     quote = unquoted(one_line(insights.get("pull_quote"), MAX_LINE))
@@ -75,6 +76,7 @@ def _shown(site: Site) -> dict[str, Any]:
         "aspects": aspects(insights["aspects"]),
         "subjects": dataset.subjects.by_key,
         "quote": quote,
+        "begins_with_mark": quote.startswith(OPENING_MARKS),
         "lead": lead,
         "SHOWN_REVIEWS": SHOWN_REVIEWS,
         "reviews": [review for review in newest if review is not lead],

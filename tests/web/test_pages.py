@@ -609,6 +609,9 @@ UNRATED = dataset_of(a_file(review()), {"version": 1, "entities": {"services": [
 ELSEWHERE = dataset_of(
     a_file(review(id="a", source="google"), review(id="b", source="unknown"))
 )
+QUOTING = dataset_of(
+    REVIEWS_FILE, INSIGHTS_FILE | {"pull_quote": "„Fresh“ is what it is."}
+)
 CLINIC = dataset_of(a_file(business={"name": "x", "schema_type": "MedicalClinic"}))
 ODD_LINK = "reviews?query=a%26b%3D%23%CE%B1%3F&amp;min_rating=4"
 EIGHT = "a b c d e f g h"
@@ -767,6 +770,22 @@ ONLY_EIGHT = "Only the first 8 words were searched for."
         ),
         pytest.param(
             home_page, many(1), {}, ", elsewhere", False, id="no other website"
+        ),
+        pytest.param(
+            home_page,
+            SAMPLE,
+            {},
+            'class="pull-quote customer-words"',
+            True,
+            id="a quotation gets marks",
+        ),
+        pytest.param(
+            home_page,
+            QUOTING,
+            {},
+            'class="pull-quote unmarked customer-words"',
+            True,
+            id="a quotation that begins with a mark gets none",
         ),
         pytest.param(
             home_page, CLINIC, {}, '"@type":"MedicalClinic"', True, id="a narrower type"
