@@ -390,6 +390,21 @@ def test_a_refusal_is_no_event() -> None:
     assert header(response, "Content-Type") == JSON
 
 
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param({"body": PING}, id="a result"),
+        pytest.param({"body": PING, "accept": EVENTS}, id="an event"),
+        pytest.param(stateless("tools/list"), id="a list of the stateless era"),
+        pytest.param({"body": notification("notifications/initialized")}, id="nothing"),
+        pytest.param({"body": request("zzz")}, id="an error"),
+        pytest.param({"method": "GET"}, id="a refusal"),
+    ],
+)
+def test_no_cache_on_the_way_keeps_an_answer(sent: Object) -> None:
+    assert header(send(**sent), "Cache-Control") == "no-store"
+
+
 # ---- The text of a result ------------------------------------------------------------
 
 OTHER_EMPTY_VALUES = {"a": 0, "b": False, "c": "", "d": {}}
