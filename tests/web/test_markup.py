@@ -14,12 +14,14 @@ from lab.catalogues import DIRECTORY
 from lab.data_sets import DATA_SETS, URLS, dataset_of
 from lab.page_samples import TEMPLATES
 from lab.services import SAMPLE, call
-from lab.small_files import a_file, review
+from lab.small_files import CONTRACT, a_file, review
 
 import reviewsd
+from reviewslib.dataset.query import forgiving_values
 from reviewslib.dataset.reviews import Dataset
 from reviewslib.process.settings import Settings
 from reviewslib.web.app import Application
+from reviewslib.web.embed import frame
 from reviewslib.web.home_page import html_page, llms_text
 from reviewslib.web.language import read_languages
 from reviewslib.web.pictures import badge
@@ -137,6 +139,20 @@ def test_a_wrong_field_refers_to_what_is_wrong_with_it(
     assert field["aria-invalid"] == "true"
     (message,) = page.of("p", id=str(field["aria-describedby"]))
     assert message["class"] == "issue"
+
+
+def test_every_field_has_a_label(application: Application) -> None:
+    page = page_at(application, "/reviews?min_rating=2&sentiment=positive&rating=5")
+
+    fields = [*page.of("input"), *page.of("select")]
+
+    assert len(fields) > 5
+    unlabelled = [
+        field["name"]
+        for field in fields
+        if not page.of("label", **{"for": field["id"]})
+    ]
+    assert unlabelled == []
 
 
 def test_the_folded_part_of_the_form_is_open_for_a_wrong_field(
@@ -291,6 +307,21 @@ def test_beyond_the_end_of_a_list_a_page_leads_to_its_last(
     assert page_at(application, last.partition("#")[0]).of("article") != []
 
 
+@pytest.mark.parametrize(
+    ("email", "links"),
+    [
+        pytest.param("ann@a.example", ["mailto:ann@a.example"], id="an address"),
+        pytest.param("ask at the desk", [], id="no address"),
+    ],
+)
+def test_a_mail_goes_to_an_address_alone(email: str, links: list[str]) -> None:
+    page = home_page(dataset_of(a_file(business={"name": "A", "email": email})))
+
+    addresses = [str(link["href"]) for link in page.of("a")]
+
+    assert [url for url in addresses if url.startswith("mailto:")] == links
+
+
 # ---- The frame ----
 
 
@@ -309,6 +340,19 @@ def test_the_page_around_a_frame_may_size_it(application: Application) -> None:
     )
 
     assert sizing["content"] == "allow-origins=*"
+
+
+def test_the_frame_says_how_reviews_are_verified() -> None:
+    policy = "We ask who has paid."
+    business = {"name": "A", "review_policy": policy}
+    site = site_of(TEMPLATES, dataset_of(a_file(business=business)), URLS)
+    values = forgiving_values(CONTRACT.embed_parameters, [])
+
+    page = Elements(frame(site, **values).decode())
+
+    ((tag, attributes),) = page.with_text(policy)
+    assert tag == "p"
+    assert attributes["class"] == "policy"
 
 
 # ---- Models ----
@@ -337,3 +381,12 @@ def test_a_model_reads_the_figures_of_an_aspect_in_the_order_of_their_names() ->
 
     assert "(reviews, positive, negative)" in text
     assert "\n- Parking: 30, 20, 7\n" in text
+
+
+def test_a_question_is_text_for_a_model_and_no_markup() -> None:
+    reviews_file, insights_file = DATA_SETS["sample"]()
+    entry = {"question": "Do *you* [park](x)?", "answer": "*Yes*.", "review_ids": []}
+
+    text = llms(dataset_of(reviews_file, insights_file | {"faq": [entry]}))
+
+    assert r"- Do \*you\* \[park\](x)? \*Yes\*." in text
