@@ -340,6 +340,24 @@ def test_all_callbacks_may_have_one_host(lab: Lab, tmp_path: Path) -> None:
         lab.released.set()
 
 
+def test_a_lease_ends_though_nobody_asks_and_nothing_changes(
+    lab: Lab, tmp_path: Path
+) -> None:
+    # Seconds by which the clock is ahead.
+    ahead = [0]
+
+    # given a subscriber
+    with running(lab, tmp_path, clock=lambda: time.time() + ahead[0]) as subject:
+        ask(subject, lab.url("/cb"), lease_seconds="3600")
+        lab.wait(settled(subject, active=1, pending=0))
+
+        # when the end of its lease comes
+        ahead[0] = 3601
+
+        # then the hub notices by itself
+        lab.wait(lambda: list_rows(tmp_path) == [])
+
+
 def test_a_hub_that_is_woken_all_the_time_reads_for_a_tenth_of_it(
     lab: Lab, tmp_path: Path
 ) -> None:
