@@ -382,7 +382,9 @@ def _offers(site: Site, values: Mapping[str, str], labels: Labels) -> Offers:
 def _groups(site: Site, parameter: str, labels: Mapping[str, str]) -> list[Group]:
     if parameter == "mentions":
         return _groups_of_subjects(site, labels)
-    return [Group("", labels)] if labels else []
+    if not labels:
+        return []
+    return [Group("", labels)]
 
 
 def _groups_of_subjects(site: Site, labels: Mapping[str, str]) -> list[Group]:
