@@ -311,14 +311,18 @@ def test_the_list_takes_the_filters_of_the_search_and_a_page() -> None:
 @pytest.mark.parametrize(
     ("fault", "line"),
     [
-        (Fault("a.json", (), "is bad"), "a.json: is bad"),
-        (
+        pytest.param(
+            Fault("a.json", (), "is bad"), "a.json: is bad", id="the whole file"
+        ),
+        pytest.param(
             Fault("a.json", ("x", 17, "a/b~c", ""), "is bad"),
             "a.json /x/17/a~1b~0c/: is bad",
+            id="a path with slash and tilde",
         ),
-        (
+        pytest.param(
             Fault("a", ("\n\x1b[2J\ud800",), "\r é\u2028"),
             "a /\\u000a\\u001b[2J\\ud800: \\u000d é\\u2028",
+            id="what would move the cursor",
         ),
     ],
 )
@@ -342,7 +346,11 @@ def test_a_value_is_shown_short_and_on_one_line() -> None:
 
 @pytest.mark.parametrize(
     ("count", "rest"),
-    [(50, []), (51, ["and 1 more fault"]), (52, ["and 2 more faults"])],
+    [
+        pytest.param(50, [], id="no more"),
+        pytest.param(51, ["and 1 more fault"], id="one more"),
+        pytest.param(52, ["and 2 more faults"], id="two more"),
+    ],
 )
 def test_fifty_lines_are_shown_and_the_rest_is_counted(
     count: int, rest: list[str]

@@ -121,7 +121,12 @@ def test_reviews_are_sorted_by_date_as_written_then_by_id(ordered: Dataset) -> N
 
 @pytest.mark.parametrize(
     ("id", "newer", "older"),
-    [("a", None, "c"), ("c", "a", "e"), ("b", "e", "d"), ("d", "b", None)],
+    [
+        pytest.param("a", None, "c", id="the newest"),
+        pytest.param("c", "a", "e", id="of another day"),
+        pytest.param("b", "e", "d", id="of one day"),
+        pytest.param("d", "b", None, id="the oldest"),
+    ],
 )
 def test_a_review_has_a_newer_and_an_older_neighbour(
     ordered: Dataset, id: str, newer: str | None, older: str | None

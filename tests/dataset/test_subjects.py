@@ -222,7 +222,13 @@ def test_a_sentiment_is_that_of_the_aspects_meant(
     assert [it["id"] for it in result["reviews"]] == ids.split()
 
 
-@pytest.mark.parametrize(("replied", "ids"), [(True, "a"), (False, "c b")])
+@pytest.mark.parametrize(
+    ("replied", "ids"),
+    [
+        pytest.param(True, "a", id="answered"),
+        pytest.param(False, "c b", id="not answered"),
+    ],
+)
 def test_reviews_are_answered_or_not(replied: bool, ids: str) -> None:
     result = result_of(THREE, replied=replied)
 

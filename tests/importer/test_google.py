@@ -262,7 +262,13 @@ def test_a_run_asks_for_200_reviews_and_the_next_for_the_others(shop, google):
     assert sorted(first + second) == [*range(1, 261)]
 
 
-@pytest.mark.parametrize("number, is_written", [(200, False), (201, True)])
+@pytest.mark.parametrize(
+    ("number", "is_written"),
+    [
+        pytest.param(200, False, id="all asked for"),
+        pytest.param(201, True, id="one too many"),
+    ],
+)
 def test_answers_are_remembered_if_a_run_could_not_ask_for_all(
     shop, google, number: int, is_written: bool
 ):

@@ -145,7 +145,12 @@ def test_a_table_is_like_html_above_a_tenth_of_its_texts() -> None:
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("37.0", "37"), ("37.00", "37"), ("3.5", "3.5"), ("v1.0", "v1.0")],
+    [
+        pytest.param("37.0", "37", id="one zero"),
+        pytest.param("37.00", "37", id="two zeros"),
+        pytest.param("3.5", "3.5", id="a decimal"),
+        pytest.param("v1.0", "v1.0", id="no number"),
+    ],
 )
 def test_an_integer_that_became_a_decimal_is_an_integer_again(
     text: str, number: str
