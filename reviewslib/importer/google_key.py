@@ -192,17 +192,23 @@ def log_in(
         # Some browsers run until they are closed, and this one waits for an answer.
         threading.Thread(target=open_browser, args=(address,), daemon=True).start()
         code = loopback.wait_for_code()
-    fields = {
-        "grant_type": "authorization_code",
+    proof = {
         "code": code,
         "code_verifier": verifier,
         "redirect_uri": loopback.url,
     }
-    tokens = _ask_for_token(client | fields, endpoints, Pacing()).content
+    refresh_token = _refresh_token(client | proof, endpoints)
+    write_key(key_file, GoogleKey(**client, refresh_token=refresh_token), endpoints)
+
+
+def _refresh_token(fields: Mapping[str, str], endpoints: Endpoints) -> str:
+    """What Google gives for the code of a login. Raises GoogleFault."""
+    request = {"grant_type": "authorization_code", **fields}
+    tokens = _ask_for_token(request, endpoints, Pacing()).content
     refresh_token = text_in(tokens, "refresh_token")
     if not refresh_token:
         raise odd_answer("no refresh_token")
-    write_key(key_file, GoogleKey(**client, refresh_token=refresh_token), endpoints)
+    return refresh_token
 
 
 def _desktop_client(path: Path, endpoints: Endpoints) -> dict[str, str]:
