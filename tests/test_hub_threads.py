@@ -95,6 +95,20 @@ def hub_threads() -> set[str]:
     }
 
 
+def test_no_thread_of_the_hub_keeps_a_process_that_ends(
+    lab: Lab, tmp_path: Path
+) -> None:
+    # given a hub that has asked, and gets no answer
+    lab.on("GET", "/cb", hang)
+    with running(lab, tmp_path, timeout=60.0) as subject:
+        ask(subject, lab.url("/cb"))
+
+        # then all of its threads are daemons
+        lab.wait(lambda: hub_threads() >= {"hub-scheduler", "hub-verification"})
+        subject.stop(0)
+        lab.released.set()
+
+
 def test_stop_lets_the_running_delivery_finish_and_leaves_nothing(
     lab: Lab, tmp_path: Path
 ) -> None:
