@@ -204,23 +204,41 @@ def test_a_question_with_words_of_two_values_is_named_once() -> None:
 # ---- Words ----
 
 PAIN = ["pains", "painless"]
+# A word, its beginning, how many of four reviews have that, and longer words.
 BEGINNINGS = [
-    pytest.param("painful", ("painful", "pain", 2, 4, PAIN), id="ending"),
-    pytest.param("claire", None, id="a beginning of three letters"),
-    pytest.param("clarinet", ("clarinet", "clar", 2, 4, ["clara"]), id="four letters"),
-    pytest.param("painfully?", ("painfully?", "pain", 2, 4, PAIN), id="punctuation"),
-    pytest.param("zzz", None, id="nothing alike"),
-    pytest.param("gonelike", ("gonelike", "gone", 1, 4, []), id="a whole word"),
+    pytest.param("painful", "pain", 2, PAIN, id="ending"),
+    pytest.param("clarinet", "clar", 2, ["clara"], id="four letters"),
+    pytest.param("painfully?", "pain", 2, PAIN, id="punctuation"),
+    pytest.param("gonelike", "gone", 1, [], id="a whole word"),
 ]
 
 
-@pytest.mark.parametrize(("word", "values"), BEGINNINGS)
+@pytest.mark.parametrize(("word", "beginning", "matched", "examples"), BEGINNINGS)
 def test_a_word_that_no_text_has_leads_to_words_that_begin_like_it(
-    word: str, values: tuple[Any, ...] | None
+    word: str, beginning: str, matched: int, examples: list[str]
 ) -> None:
     found = hints_of(WordBeginning, query=word)
 
-    assert found == ([WordBeginning(*values)] if values else [])
+    assert found == [
+        WordBeginning(
+            word=word,
+            beginning=beginning,
+            matched=matched,
+            searched=4,
+            examples=examples,
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        pytest.param("claire", id="a beginning of three letters"),
+        pytest.param("zzz", id="nothing alike"),
+    ],
+)
+def test_a_word_that_is_like_no_other_leads_to_none(word: str) -> None:
+    assert hints_of(WordBeginning, query=word) == []
 
 
 def test_of_many_words_with_a_beginning_the_three_shortest_are_named() -> None:
