@@ -21,7 +21,7 @@ from reviewslib.dataset.reading import (
     read_file,
     repeated_ids,
 )
-from reviewslib.dataset.reviews import load, served_reviews
+from reviewslib.dataset.reviews import first_three, load, served_reviews
 from reviewslib.dataset.strict_json import Json, Object, decode, encode
 from reviewslib.faults import BadData, Fault
 from reviewslib.links import ServiceUrls
@@ -196,18 +196,12 @@ def _unread_texts(sources: Sources) -> Iterator[str]:
         yield f"{number}; run reviewsd-insights"
 
 
-# Names in a line.
-MAX_NAMED = 3
-
-
 def _uncounted_text(counted: Object) -> Iterator[str]:
     """Which entries nothing counts, and what would."""
     keys = insights.uncounted_keys(counted)
     if not keys:
         return
-    named = ", ".join(map(quoted, keys[:MAX_NAMED]))
-    if len(keys) > MAX_NAMED:
-        named += ", …"
+    named = first_three([quoted(key) for key in keys])
     yield f"entries that nothing counts: {len(keys)} ({named})"
     yield "write aliases or per_review for them, or run reviewsd-insights"
 

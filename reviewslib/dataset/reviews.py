@@ -361,7 +361,7 @@ def _examples_alone(subjects: Subjects) -> Iterator[str]:
             by_kind[subject.kind].append(f"{quoted(key)} {count}")
     for kind, entries in by_kind.items():
         unlisted = f"{INSIGHTS_FILE}: per_review lists no {kind}"
-        yield f"{unlisted}, which lead to examples: {_first_three(entries)}"
+        yield f"{unlisted}, which lead to examples: {first_three(entries)}"
 
 
 # ---- Warnings: what the operator may want to put right ----
@@ -388,7 +388,7 @@ def _unknown_ids(insights: Object, reviews: Sequence[Object]) -> Iterator[str]:
     unknown = sorted(ids.difference(review["id"] for review in reviews))
     if unknown:
         named = f"{INSIGHTS_FILE} names reviews that are not served, {len(unknown)}"
-        yield f"{named}: {_first_three(unknown)}"
+        yield f"{named}: {first_three(unknown)}"
     if len(unknown) > len(ids) / 2:
         reason = "most ids in it are not served"
         yield f"{INSIGHTS_FILE} seems to belong to other reviews: {reason}"
@@ -415,7 +415,7 @@ def _differing_counts(insights: Object, subjects: Subjects) -> Iterator[str]:
             differing.append(f"{name} {count} (the reviews: {found})")
     if differing:
         others = f"{INSIGHTS_FILE} counts other reviews than mention its entries"
-        yield f"{others}, {len(differing)}: {_first_three(differing)}"
+        yield f"{others}, {len(differing)}: {first_three(differing)}"
 
 
 def _counts(
@@ -450,7 +450,7 @@ def _misnamed(insights: Object, reviews: Sequence[Object]) -> Iterator[str]:
                 f"{quoted(name)} is {quoted(names[name])}" for name in sorted(misnamed)
             ]
             means = f"names entries by {wrong}; write the {right}"
-            yield f"{REVIEWS_FILE}: {key} {means}: {_first_three(pairs)}"
+            yield f"{REVIEWS_FILE}: {key} {means}: {first_three(pairs)}"
 
 
 def _foreign_days(business: Object) -> Iterator[str]:
@@ -459,11 +459,12 @@ def _foreign_days(business: Object) -> Iterator[str]:
     foreign = [quoted(day) for day in days if day not in WEEK]
     if foreign:
         expected = f"{', '.join(WEEK[:-1])} or {WEEK[-1]}"
-        ignored = f"search engines ignore the opening hours of {_first_three(foreign)}"
+        ignored = f"search engines ignore the opening hours of {first_three(foreign)}"
         yield f"{REVIEWS_FILE}: {ignored}; write {expected}"
 
 
-def _first_three(names: Sequence[str]) -> str:
+def first_three(names: Sequence[str]) -> str:
+    """Names in a line for the operator, and whether there are more."""
     listed = ", ".join(names[:3])
     return f"{listed}, …" if len(names) > 3 else listed
 
