@@ -24,11 +24,13 @@ import re
 import secrets
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from reviewslib.dataset.query import echo, nearest
+from reviewslib.dataset.reviews import document_of
 from reviewslib.dataset.searching import ReviewList
 from reviewslib.dataset.strict_json import Json, NotJson, decode, encode
 from reviewslib.mcp_tools import TOOLS, Toolbox
@@ -131,17 +133,19 @@ def success(request_id: str | int, result: Mapping[str, Json]) -> bytes:
     if structured is None:
         return response
     if isinstance(structured, ReviewList):
-        structured = structured.encoded()
+        content = _content(brief_list_text(structured), structured.encoded())
+    else:
+        content = _content(brief_text(structured), structured)
     # They end the result and the response.
     braces = b"}}"
-    return b"".join((response.removesuffix(braces), _content(structured), braces))
+    return b"".join((response.removesuffix(braces), content, braces))
 
 
-def _content(structured: bytes) -> bytes:
+def _content(text: bytes, structured: bytes) -> bytes:
     """The last members of a tool's result, which say the same."""
     # Compact JSON has no control characters, so these are the only characters that a
     # JSON string must escape.
-    text = brief_text(structured).replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+    text = text.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
     block = b'{"type":"text","text":"%s"}' % text
     return b',"content":[%s],"structuredContent":%s' % (block, structured)
 
@@ -155,7 +159,23 @@ def brief_text(structured: bytes) -> bytes:
 
     Models read every character; programs have the whole in `structuredContent`.
     """
-    return encode(json.loads(structured, object_hook=_brief_object))
+    return encode(BRIEF_DECODER.decode(structured.decode()))
+
+
+def brief_list_text(found: ReviewList) -> bytes:
+    """`brief_text` of a list; what it makes of a review is kept for the next list."""
+    if not found.reviews:
+        return brief_text(found.encoded())
+    frame = BRIEF_DECODER.decode(encode(found.frame).decode())
+    texts = [_kept_brief_text(bytes(review.json)) for review in found.reviews]
+    return document_of(frame, texts)
+
+
+# Most businesses have fewer reviews. Keys and values take at most twice the memory of
+# as many reviews.
+@lru_cache(maxsize=512)
+def _kept_brief_text(review: bytes) -> bytes:
+    return brief_text(review)
 
 
 def _brief_object(members: dict[str, Json]) -> dict[str, Json]:
@@ -164,6 +184,9 @@ def _brief_object(members: dict[str, Json]) -> dict[str, Json]:
         for key, value in members.items()
         if key not in KEYS_FOR_PROGRAMS and value is not None and value != []
     }
+
+
+BRIEF_DECODER = json.JSONDecoder(object_hook=_brief_object)
 
 
 def failure(request_id: Json, error: RpcError) -> bytes:
