@@ -57,29 +57,49 @@ def references(document: Object) -> set[str]:
 
 
 def test_the_contract_is_valid_openapi_3_1() -> None:
-    assert (DOCUMENT["openapi"], contract.shipped_contract().document) == (
-        "3.1.0",
-        DOCUMENT,
-    )
+    assert DOCUMENT["openapi"] == "3.1.0"
     validate(DOCUMENT)
+
+
+def test_the_program_ships_the_contract_that_is_served() -> None:
+    assert contract.shipped_contract().document == DOCUMENT
+
+
+def test_the_schemas_of_files_are_valid() -> None:
     Draft202012Validator.check_schema(small.FILE_SCHEMAS)
 
 
+def components() -> set[str]:
+    """References to all components."""
+    found = set[str]()
+    for kind, named in DOCUMENT["components"].items():
+        found |= {f"#/components/{kind}/{name}" for name in named}
+    return found
+
+
+DEFINITIONS = {f"#/$defs/{name}" for name in FILE_SCHEMAS}
+OF_WHOLE_FILES = {
+    "#/$defs/ReviewsFile",
+    "#/$defs/EditorialFile",
+    "#/$defs/AnnotationsFile",
+}
+
+
+def references_of_files() -> set[str]:
+    found = references(small.FILE_SCHEMAS)
+    return {reference.removeprefix("openapi.json") for reference in found}
+
+
 def test_the_contract_needs_no_other_file_and_uses_all_components() -> None:
-    kinds = DOCUMENT["components"].items()
-    components = {
-        f"#/components/{kind}/{name}" for kind, members in kinds for name in members
-    }
-    assert components == references(DOCUMENT)
-    definitions = {f"#/$defs/{name}" for name in FILE_SCHEMAS}
-    used = {
-        reference.removeprefix("openapi.json")
-        for reference in references(small.FILE_SCHEMAS)
-    }
-    assert used <= components | definitions
-    assert definitions - used == {
-        f"#/$defs/{it}File" for it in ("Reviews", "Editorial", "Annotations")
-    }
+    assert references(DOCUMENT) == components()
+
+
+def test_the_schemas_of_files_need_those_of_the_contract_alone() -> None:
+    assert references_of_files() <= components() | DEFINITIONS
+
+
+def test_every_schema_of_files_is_used_or_that_of_a_whole_file() -> None:
+    assert DEFINITIONS - references_of_files() == OF_WHOLE_FILES
 
 
 @pytest.mark.parametrize("name", sorted(FILE_SCHEMAS.keys() & SCHEMAS.keys()))
@@ -90,18 +110,26 @@ def test_every_field_of_a_data_file_is_served(name: str) -> None:
     )
 
 
-def test_every_example_validates_and_every_schema_is_described() -> None:
-    media_types = [part for part in parts(DOCUMENT) if "schema" in part]
-    media_types = [part for part in media_types if "examples" in part]
+def media_types_with_examples() -> list[Object]:
+    described = [part for part in parts(DOCUMENT) if "schema" in part]
+    return [part for part in described if "examples" in part]
+
+
+def test_every_example_is_valid() -> None:
+    media_types = media_types_with_examples()
+
     assert len(media_types) >= 8
     for media in media_types:
         (example,) = media["examples"].values()
         schema = media["schema"] | {"components": DOCUMENT["components"]}
         Draft202012Validator(schema).validate(example["value"])
-    assert all(
-        it["description"].endswith(".")
-        for it in (*SCHEMAS.values(), *FILE_SCHEMAS.values())
-    )
+
+
+@pytest.mark.parametrize("name", sorted(SCHEMAS.keys() | FILE_SCHEMAS.keys()))
+def test_every_schema_is_described_by_a_sentence(name: str) -> None:
+    for schemas in (SCHEMAS, FILE_SCHEMAS):
+        if name in schemas:
+            assert schemas[name]["description"].endswith(".")
 
 
 # Routes that callers of the contract have no use for.
