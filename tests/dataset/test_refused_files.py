@@ -165,7 +165,7 @@ def wrong(place: str, reason: str, *values: Any) -> list[object]:
         *wrong("reviews/aggregate_rating/best_rating", OVER_FIVE, 10),
         *wrong("reviews/aggregate_rating/worst_rating", UNDER_ONE, 0),
         *wrong("reviews/reviews", " is not an array", {}, None),
-        *wrong(f"{FIRST}/author", " is shorter than 1 character(s)", ""),
+        *wrong(f"{FIRST}/author", " is empty", ""),
         *wrong(f"{FIRST}/id", " is longer than 200 characters", "x" * 201),
         *wrong(f"{FIRST}/id", NO_ID, *UNPRINTABLE_IDS),
         *wrong("reviews/reviews/1/id", " is already the id of /reviews/0", "01A"),
