@@ -8,6 +8,7 @@ forms of an answer - the text of a result - anything.
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -37,6 +38,8 @@ from lab.mcp_sample import BUSINESS, CALLS, DECLARED, TOOLBOX, Object, structure
 from lab.small_files import any_json, any_text, mutations
 
 from mcp_rpc import success
+from reviewslib.dataset.reviews import Review
+from reviewslib.dataset.searching import ReviewList
 from reviewslib.dataset.strict_json import encode
 from reviewslib.mcp_tools import TOOLS
 
@@ -152,6 +155,28 @@ def test_a_call_is_answered_by_its_tool_twice(
     (block,) = called["content"]
     assert called["structuredContent"] == whole
     assert json.loads(block["text"]) == brief(whole)
+
+
+def test_models_read_a_review_as_it_is_now() -> None:
+    # given a review that models have read
+    before = TOOLBOX.dataset.reviews[0]
+    success(1, result_with(before))
+
+    # when its author has changed it
+    changed = {**before.decoded(), "text": "The lift is new."}
+    response = success(
+        1, result_with(replace(before, json=memoryview(encode(changed))))
+    )
+
+    # then they read the new words
+    (block,) = json.loads(response)["result"]["content"]
+    (review,) = json.loads(block["text"])["reviews"]
+    assert review["text"] == "The lift is new."
+
+
+def result_with(review: Review) -> Object:
+    found = ReviewList({"matched": 1}, (review,))
+    return {"isError": False, "structuredContent": found}
 
 
 # No model opens the address of a picture, or of where a review was first.
