@@ -24,16 +24,13 @@ import re
 import secrets
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from reviewslib.dataset.query import echo, nearest
-from reviewslib.dataset.reviews import document_of
-from reviewslib.dataset.searching import ReviewList
-from reviewslib.dataset.strict_json import Json, NotJson, decode, encode
-from reviewslib.mcp_tools import TOOLS, Toolbox
+from reviewslib.dataset.strict_json import Json, NotJson, decode
+from reviewslib.mcp_tools import TOOLS, Told, Toolbox
 from reviewslib.messages import (
     JSON_TYPE,
     NO_STORE,
@@ -124,69 +121,26 @@ def rpc_error_response(error: RpcError, request_id: Json) -> Response:
 def success(request_id: str | int, result: Mapping[str, Json]) -> bytes:
     """A JSON-RPC response, encoded.
 
-    The `structuredContent` of a tool is encoded already; `content` says the same as
-    text for models (`brief_text`).
+    What a tool has told is encoded already; it becomes `content`, for models, and
+    `structuredContent`.
     """
     members = dict(result)
-    structured: bytes | ReviewList | None = members.pop("structuredContent", None)
+    told: Told | None = members.pop("structuredContent", None)
     response = encoded({"jsonrpc": "2.0", "id": request_id, "result": members})
-    if structured is None:
+    if told is None:
         return response
-    if isinstance(structured, ReviewList):
-        content = _content(brief_list_text(structured), structured.encoded())
-    else:
-        content = _content(brief_text(structured), structured)
     # They end the result and the response.
     braces = b"}}"
-    return b"".join((response.removesuffix(braces), content, braces))
+    return b"".join((response.removesuffix(braces), _content(told), braces))
 
 
-def _content(text: bytes, structured: bytes) -> bytes:
+def _content(told: Told) -> bytes:
     """The last members of a tool's result, which say the same."""
     # Compact JSON has no control characters, so these are the only characters that a
     # JSON string must escape.
-    text = text.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
+    text = told.text.replace(b"\\", b"\\\\").replace(b'"', b'\\"')
     block = b'{"type":"text","text":"%s"}' % text
-    return b',"content":[%s],"structuredContent":%s' % (block, structured)
-
-
-# Of reviews: addresses that a model cannot open; it cites `page_url`.
-KEYS_FOR_PROGRAMS = frozenset({"author_avatar_url", "source_url"})
-
-
-def brief_text(structured: bytes) -> bytes:
-    """The JSON of a result without nulls, empty lists and KEYS_FOR_PROGRAMS.
-
-    Models read every character; programs have the whole in `structuredContent`.
-    """
-    return encode(BRIEF_DECODER.decode(structured.decode()))
-
-
-def brief_list_text(found: ReviewList) -> bytes:
-    """`brief_text` of a list; what it makes of a review is kept for the next list."""
-    if not found.reviews:
-        return brief_text(found.encoded())
-    frame = BRIEF_DECODER.decode(encode(found.frame).decode())
-    texts = [_kept_brief_text(bytes(review.json)) for review in found.reviews]
-    return document_of(frame, texts)
-
-
-# Most businesses have fewer reviews. Keys and values take at most twice the memory of
-# as many reviews.
-@lru_cache(maxsize=512)
-def _kept_brief_text(review: bytes) -> bytes:
-    return brief_text(review)
-
-
-def _brief_object(members: dict[str, Json]) -> dict[str, Json]:
-    return {
-        key: value
-        for key, value in members.items()
-        if key not in KEYS_FOR_PROGRAMS and value is not None and value != []
-    }
-
-
-BRIEF_DECODER = json.JSONDecoder(object_hook=_brief_object)
+    return b',"content":[%s],"structuredContent":%s' % (block, told.structured)
 
 
 def failure(request_id: Json, error: RpcError) -> bytes:

@@ -3,14 +3,16 @@
 The section *tools* has all texts that a model reads about a tool. This module knows the
 reviews and JSON Schema; it knows no JSON-RPC, no revision of the protocol and no HTTP.
 
-Sections: schemas - lookup - tools - declarations - the toolbox.
+Sections: schemas - lookup - tools - declarations - what is told - the toolbox.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from itertools import filterfalse
 from typing import Any, NamedTuple
 
@@ -579,6 +581,67 @@ def plain_schema(document: dict[str, Json], schema: Schema) -> Schema:
     return plain
 
 
+# ---- What is told: a result for programs, and for models ----
+
+
+class Told(NamedTuple):
+    """The result of a tool, said twice; both are JSON."""
+
+    structured: bytes  # for programs, as the `outputSchema` has it
+    text: bytes  # for models
+
+
+# Of reviews: addresses that a model cannot open; it cites `page_url`.
+KEYS_FOR_PROGRAMS = frozenset({"author_avatar_url", "source_url"})
+
+
+def brief_text(structured: bytes) -> bytes:
+    """The JSON of a result without nulls, empty lists and KEYS_FOR_PROGRAMS.
+
+    Models read every character; programs have the whole.
+    """
+    return encode(BRIEF_DECODER.decode(structured.decode()))
+
+
+def _brief_object(members: dict[str, Json]) -> dict[str, Json]:
+    return {
+        key: value
+        for key, value in members.items()
+        if key not in KEYS_FOR_PROGRAMS and value is not None and value != []
+    }
+
+
+BRIEF_DECODER = json.JSONDecoder(object_hook=_brief_object)
+
+# Most businesses have fewer reviews.
+MAX_KEPT_TEXTS = 512
+# By the id of a review.
+BriefReview = Callable[[str], bytes]
+
+
+def brief_reviews(dataset: Dataset) -> BriefReview:
+    """`brief_text` of a review; kept for those that were found last.
+
+    Making it anew for each list took a third of a search.
+    """
+
+    @lru_cache(maxsize=MAX_KEPT_TEXTS)
+    def brief_review(id: str) -> bytes:
+        return brief_text(dataset.reviews_by_id[id].json.tobytes())
+
+    return brief_review
+
+
+def told_list(found: ReviewList, brief_review: BriefReview) -> Told:
+    """A list of reviews, told."""
+    structured = found.encoded()
+    if not found.reviews:
+        return Told(structured, brief_text(structured))
+    frame = BRIEF_DECODER.decode(encode(found.frame).decode())
+    texts = [brief_review(review.id) for review in found.reviews]
+    return Told(structured, reviews.document_of(frame, texts))
+
+
 # ---- The toolbox: the tools of a dataset ----
 
 # n8n adds these to every call (n8n-io/n8n#21500, #22787); no tool has a parameter with
@@ -595,12 +658,13 @@ class Toolbox(NamedTuple):
     instructions: str
     # Entries of tools/list, in order; only of tools that have data.
     declarations: tuple[dict[str, Json], ...]
+    brief_review: BriefReview
 
     def call(self, name: str, arguments: Object) -> dict[str, Json]:
         """The result of a call of the tool `name`, a key of TOOLS.
 
-        It has `isError`, with `content` if true, else with `structuredContent`. That is
-        JSON or a ReviewList; the caller repeats it as text.
+        It has `isError`, with `content` if true, else with `structuredContent`, which
+        is Told.
         """
         tool = TOOLS[name]
         if not tool.has_data(self.dataset):
@@ -608,12 +672,16 @@ class Toolbox(NamedTuple):
         own = {key: value for key, value in arguments.items() if key not in N8N_EXTRAS}
         try:
             values = read_arguments(self.parameters[name], own)
-            structured = tool.function(self.dataset, **values)
+            result = tool.function(self.dataset, **values)
         except BadQuery as bad:
             # A result, which a model sees, not an error (MCP 2025-11-25, server/tools).
             reason = f"{name} was not run. Correct this and call it again:"
             return error_result("\n".join([reason, *map(str, bad.issues)]))
-        return {"isError": False, "structuredContent": structured}
+        if isinstance(result, ReviewList):
+            told = told_list(result, self.brief_review)
+        else:
+            told = Told(result, brief_text(result))
+        return {"isError": False, "structuredContent": told}
 
     def _no_data_text(self, tool: Tool) -> str:
         missing = ", ".join(NOUNS.get(kind, kind) for kind in tool.kinds)
@@ -641,6 +709,7 @@ def toolbox_of(contract: Contract, dataset: Dataset) -> Toolbox:
         title=f"Reviews of {words['business']}",
         instructions=INSTRUCTIONS.format(**words),
         declarations=declarations,
+        brief_review=brief_reviews(dataset),
     )
 
 

@@ -20,8 +20,9 @@ from lab.environments import environments, python_with
 from lab.mcp_sample import BUSINESS, CALLS, TOOLBOX, Object
 from lab.services import ROOT, Service, daemon
 
-from mcp_rpc import brief_text, success
+from mcp_rpc import success
 from reviewslib.dataset.strict_json import encode
+from reviewslib.mcp_tools import brief_text
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,6 @@ forms of an answer - the text of a result - anything.
 
 import json
 import re
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -38,10 +37,8 @@ from lab.mcp_sample import BUSINESS, CALLS, DECLARED, TOOLBOX, Object, structure
 from lab.small_files import any_json, any_text, mutations
 
 from mcp_rpc import success
-from reviewslib.dataset.reviews import Review
-from reviewslib.dataset.searching import ReviewList
 from reviewslib.dataset.strict_json import encode
-from reviewslib.mcp_tools import TOOLS
+from reviewslib.mcp_tools import TOOLS, Told, brief_text
 
 # ---- The handshake -------------------------------------------------------------------
 
@@ -155,28 +152,6 @@ def test_a_call_is_answered_by_its_tool_twice(
     (block,) = called["content"]
     assert called["structuredContent"] == whole
     assert json.loads(block["text"]) == brief(whole)
-
-
-def test_models_read_a_review_as_it_is_now() -> None:
-    # given a review that models have read
-    before = TOOLBOX.dataset.reviews[0]
-    success(1, result_with(before))
-
-    # when its author has changed it
-    changed = {**before.decoded(), "text": "The lift is new."}
-    response = success(
-        1, result_with(replace(before, json=memoryview(encode(changed))))
-    )
-
-    # then they read the new words
-    (block,) = json.loads(response)["result"]["content"]
-    (review,) = json.loads(block["text"])["reviews"]
-    assert review["text"] == "The lift is new."
-
-
-def result_with(review: Review) -> Object:
-    found = ReviewList({"matched": 1}, (review,))
-    return {"isError": False, "structuredContent": found}
 
 
 # No model opens the address of a picture, or of where a review was first.
@@ -460,13 +435,14 @@ OTHER_EMPTY_VALUES = {"a": 0, "b": False, "c": "", "d": {}}
 def test_the_text_of_a_result_leaves_out_what_says_nothing(
     structured: Object, said: Object
 ) -> None:
-    made = success(1, {"isError": False, "structuredContent": encode(structured)})
+    encoded = encode(structured)
+    told = Told(encoded, brief_text(encoded))
 
-    answer = json.loads(made)["result"]
+    answer = json.loads(success(1, {"isError": False, "structuredContent": told}))
 
-    (content,) = answer["content"]
+    (content,) = answer["result"]["content"]
     assert json.loads(content["text"]) == said
-    assert answer["structuredContent"] == structured
+    assert answer["result"]["structuredContent"] == structured
 
 
 # ---- Anything ------------------------------------------------------------------------

@@ -7,6 +7,7 @@ Sections: Wrong calls - Forms - Answers - Entries by words - How much was read -
 Trends - Whatever loads
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -498,6 +499,18 @@ def test_a_review_with_an_odd_id_is_found(key: str) -> None:
     found = structured("get_review", {"id": served[key]}, toolbox)
 
     assert found == served
+
+
+def test_models_are_told_a_review_in_each_list_alike() -> None:
+    # given a review that models have read
+    toolbox = toolbox_with(a_file(review("a"), review("b")), {})
+    first = toolbox.call("get_recent_reviews", {})["structuredContent"]
+
+    # when another list has it
+    found = toolbox.call("search_reviews", {"min_rating": 1})["structuredContent"]
+
+    # then it reads the same
+    assert json.loads(found.text)["reviews"] == json.loads(first.text)["reviews"]
 
 
 # ---- Trends ----

@@ -73,10 +73,7 @@ def structured(
     called = toolbox.call(tool, arguments or {})
     assert called.keys() == {"isError", "structuredContent"}
     assert called["isError"] is False
-    encoded = called["structuredContent"]
-    if not isinstance(encoded, bytes):
-        encoded = encoded.encoded()
-    content: Object = json.loads(encoded)
+    content: Object = json.loads(called["structuredContent"].structured)
     return content
 
 
