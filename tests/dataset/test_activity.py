@@ -182,7 +182,8 @@ HALF_ANSWERED = dataset_of(*[True, False] * 3)
 def test_the_business_says_what_its_reviews_say() -> None:
     toolbox = toolbox_of(CONTRACT, HALF_ANSWERED)
 
-    said = json.loads(toolbox.call("get_business", {})["structuredContent"])
+    told = toolbox.call("get_business", {})["structuredContent"]
+    said = json.loads(told.structured)
 
     expected = activity_of(served(HALF_ANSWERED))
     assert {key: said[key] for key in expected} == expected

@@ -211,6 +211,7 @@ def test_the_summary_for_assistants_says_how_much_was_read(
 ) -> None:
     toolbox = toolbox_of(CONTRACT, dataset)
 
-    result = toolbox.call("get_insights_summary", {})["structuredContent"]
+    told = toolbox.call("get_insights_summary", {})["structuredContent"]
 
-    assert f'"worded_count":142,"read_count":{read},'.encode() in result
+    figures = f'"worded_count":142,"read_count":{read},'
+    assert figures.encode() in told.structured
