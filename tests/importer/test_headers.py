@@ -364,6 +364,18 @@ def test_the_question_answers_a_column_that_hides_as_one(shop: Shop, name: str) 
     assert f"status={NOT}{name}\n" in shop.refused(path, "--name=B")
 
 
+def test_a_column_that_hides_may_have_a_sign_for_its_name(shop: Shop) -> None:
+    rows = "Ann,5,2024-01-05,yes\nBo,5,2024-01-05,no\n"
+    path = shop.file("a.csv", f"Who,Stars,Day,✗\n{rows}")
+    columns = f"author=Who,rating=Stars,date=Day,text=-,reply=-,status={NOT}✗"
+
+    shop.take(path, "--name=B", "--source=fb", "--map", columns)
+
+    reviews = shop.reviews.values()
+    shown = {review["author"]: review["verified"] for review in reviews}
+    assert shown == {"Ann": False, "Bo": True}
+
+
 def test_a_short_row_says_nothing_of_what_is_hidden(shop: Shop) -> None:
     rows = "Ann,5,2024-01-05,0\nBo,5,2024-01-05,0\nCy,5,2024-01-05\n"
     path = shop.file("a.csv", f"Who,Stars,Day,Hidden\n{rows}")
