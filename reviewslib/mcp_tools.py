@@ -636,6 +636,7 @@ def told_list(found: ReviewList, brief_review: BriefReview) -> Told:
     """A list of reviews, told."""
     structured = found.encoded()
     if not found.reviews:
+        # Models read no empty list, which `document_of` would write.
         return Told(structured, brief_text(structured))
     frame = BRIEF_DECODER.decode(encode(found.frame).decode())
     texts = [brief_review(review.id) for review in found.reviews]

@@ -80,7 +80,7 @@ def _document(
 
 
 def _check_insights(insights: bytes | None, contract: Contract) -> None:
-    """Raises BadData for an insights.json that is older than any reviews.json."""
+    """Check an insights.json beside which no reviews.json stands. Raises BadData."""
     if insights is None:
         return
     _, faults = read_file(INSIGHTS_FILE, insights, contract.insights_file)
